@@ -4,6 +4,7 @@
 //! of a second pass as a stream: it joins stacks and, on request, fills in names.
 
 use std::io::{Read, Seek};
+use std::sync::LazyLock;
 
 use etw_wire::Guid;
 
@@ -40,13 +41,14 @@ impl FirstPass {
         let mut tables = Self::new();
         let mut records = file.records();
         while let Some(record) = records.next()? {
-            if record.event().is_some_and(|event| waits(&event)) {
+            let event = record.event();
+            if event.is_some_and(|event| waits(&event)) {
                 tables.definitions.expect_stacks();
             }
-            if !Self::says_something(&record) {
+            if !Self::says_something(&record, event.as_ref()) {
                 continue;
             }
-            let decoded = record.event().map_or_else(
+            let decoded = event.map_or_else(
                 || kernel::decode_record(&record),
                 |event| kernel::decode_event(&event, &Classes::default()),
             );
@@ -63,25 +65,32 @@ impl FirstPass {
         self.names.dropped() + self.definitions.dropped()
     }
 
-    /// Returns true if a record can contain data about other events.
-    fn says_something(record: &RecordRef<'_>) -> bool {
-        let Some(kind) = record.kind() else {
-            let event = record.event().filter(|event| event.descriptor.id == 0);
-            return event.is_some_and(|event| Self::is_of_tables(event.provider));
-        };
-        match kind {
-            OtherKind::System { hook }
-            | OtherKind::CompactSystem { hook }
-            | OtherKind::PerfInfo { hook } => Self::needs(hook),
-            OtherKind::Classic { class } => Self::is_of_tables(class),
-            OtherKind::ClassicInstance | OtherKind::Wpp | OtherKind::Unknown { .. } => false,
+    /// Returns true if a record, whose event is given if it is an event record, can contain data
+    /// about other events.
+    fn says_something(record: &RecordRef<'_>, event: Option<&EventRef<'_>>) -> bool {
+        if let Some(event) = event {
+            return event.descriptor.id == 0 && Self::is_of_tables(event.provider);
+        }
+        match record.kind() {
+            Some(
+                OtherKind::System { hook }
+                | OtherKind::CompactSystem { hook }
+                | OtherKind::PerfInfo { hook },
+            ) => Self::needs(hook),
+            Some(OtherKind::Classic { class }) => Self::is_of_tables(class),
+            _ => false,
         }
     }
 
     /// Returns true if a class can contain events that fill the tables, or context switches.
     fn is_of_tables(class: Guid) -> bool {
         const CLASSES: [&str; 5] = ["Process", "Thread", "Image", "ImageId", "StackWalk"];
-        kernel::name_of_class(class).is_some_and(|name| CLASSES.contains(&name))
+        static GUIDS: LazyLock<Vec<Guid>> = LazyLock::new(|| {
+            let classes = kernel::classes();
+            let known = classes.iter().filter(|class| CLASSES.contains(&&*class.name));
+            known.map(|class| class.guid).collect()
+        });
+        GUIDS.contains(&class)
     }
 
     /// Returns true if a record gives an [`Enricher`] work: it describes a process, a thread, an
@@ -89,6 +98,7 @@ impl FirstPass {
     /// trace has other kernel records, which describe the trace itself.
     #[must_use]
     pub fn matters(record: &RecordRef<'_>) -> bool {
+        let event = record.event_without_time();
         let switch = match record.kind() {
             Some(
                 OtherKind::System { hook }
@@ -97,7 +107,9 @@ impl FirstPass {
             ) => hook == CSWITCH,
             _ => false,
         };
-        switch || Self::says_something(record) || record.event().is_some_and(|event| waits(&event))
+        switch
+            || Self::says_something(record, event.as_ref())
+            || event.is_some_and(|event| waits(&event))
     }
 
     /// Returns true if events with a hook id fill the tables: events of processes, threads, images

@@ -1,7 +1,7 @@
 //! Work on several threads, with results in order.
 
 use std::num::NonZeroUsize;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -9,10 +9,13 @@ use std::thread;
 /// after the work.
 const AHEAD: usize = 3;
 
+/// A result, and the way back to the thread that drops it.
+type Returned<U> = (U, Sender<U>);
+
 /// Passes the items of `feed` through `work` on several threads, and passes the results to `take`
-/// on the caller's thread, in the order of the items. Each thread has its own state, and drops results
-/// that `take` has finished with: freeing what another thread allocated makes both threads wait for
-/// the allocator. With one thread, everything runs on the caller's thread.
+/// on the caller's thread, in the order of the items. Each thread has its own state, and drops its
+/// results when `take` has finished with them: freeing what another thread allocated makes both
+/// threads wait for the allocator and for the memory. With one thread, everything runs on the caller's thread.
 ///
 /// `feed` calls its argument with each item, until the argument returns false.
 ///
@@ -35,28 +38,26 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
         return taken.and(end);
     }
     let limit = threads.get().saturating_mul(AHEAD);
-    let (items, waiting) = sync_channel::<(T, SyncSender<U>)>(limit);
+    let (items, waiting) = sync_channel::<(T, SyncSender<Returned<U>>)>(limit);
     // Receivers of the results, in the order of the items.
-    let (places, results) = sync_channel::<Receiver<U>>(limit);
+    let (places, results) = sync_channel::<Receiver<Returned<U>>>(limit);
     // Only the threads own the receiver, so that feeding ends when they end.
     let waiting = Arc::new(Mutex::new(waiting));
-    let finished = &Mutex::new(Vec::new());
-    let finished = || finished.lock().unwrap_or_else(PoisonError::into_inner);
     let (state, work) = (&state, &work);
     thread::scope(|scope| {
         for _ in 0..threads.get() {
             let waiting = Arc::clone(&waiting);
             scope.spawn(move || {
                 let mut state = state();
+                let (back, finished) = channel();
                 loop {
                     let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((item, place)) = next else {
                         break;
                     };
-                    let unused = finished().pop();
-                    drop(unused);
+                    drop(finished.try_recv());
                     // After an error, nobody waits for the result.
-                    let _unwanted = place.send(work(&mut state, item));
+                    let _unwanted = place.send((work(&mut state, item), back.clone()));
                 }
             });
         }
@@ -68,9 +69,10 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
             })
         });
         let mut results_of_work = results.iter().map_while(|result| result.recv().ok());
-        let taken = results_of_work.try_for_each(|mut result| {
+        let taken = results_of_work.try_for_each(|(mut result, back)| {
             let taken = take(&mut result);
-            finished().push(result);
+            // Without more items, the thread has ended.
+            let _dropped = back.send(result);
             taken
         });
         // Feeding ends because the receiver of its next result is gone.

@@ -124,14 +124,10 @@ impl Contents {
     pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
         let mut collector = Collector::new();
         let mut completes = false;
-        for number in 0..file.buffers() {
-            if let Some(buffer) = file.buffer(number)? {
-                for record in buffer.records() {
-                    collector.record(record.bytes);
-                    completes = completes || FirstPass::matters(&record);
-                }
-            }
-        }
+        file.each_record(|record| {
+            collector.record(record.bytes);
+            completes = completes || FirstPass::matters(record);
+        })?;
         Ok(Self { schemas: collector.finish(), completes })
     }
 }

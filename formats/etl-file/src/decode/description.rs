@@ -174,8 +174,10 @@ impl Description {
             fields: payload.fields,
             leftover: payload.leftover,
             problems,
+            duration: None,
             stack: stack(event),
-            ..Decoded::default()
+            process_name: None,
+            thread_name: None,
         }
     }
 }
@@ -224,24 +226,24 @@ impl Names<'_> {
     fn level(&self) -> Option<Arc<str>> {
         let value = self.descriptor.level;
         self.provider
-            .and_then(|p| p.levels.get(&value).cloned())
+            .and_then(|p| p.levels.get(&value).map(copy))
             .or_else(|| text(winmeta::LEVELS, value))
     }
 
     fn opcode(&self) -> Option<Arc<str>> {
         let value = self.descriptor.opcode;
         self.provider
-            .and_then(|p| p.opcode_name(self.descriptor.task, value).cloned())
+            .and_then(|p| p.opcode_name(self.descriptor.task, value).map(copy))
             .or_else(|| text(winmeta::OPCODES, value))
     }
 
     fn task(&self) -> Option<Arc<str>> {
-        self.provider.and_then(|p| p.tasks.get(&self.descriptor.task).cloned())
+        self.provider.and_then(|p| p.tasks.get(&self.descriptor.task).map(copy))
     }
 
     fn channel(&self) -> Option<Arc<str>> {
         let value = self.descriptor.channel;
-        let own = self.provider.and_then(|p| p.channel(value)).map(|own| Arc::clone(&own.name));
+        let own = self.provider.and_then(|p| p.channel(value)).map(|own| copy(&own.name));
         own.or_else(|| {
             let known =
                 winmeta::CHANNELS.iter().find(|known| known.value == value && value != 0)?;
@@ -275,7 +277,7 @@ impl Names<'_> {
         // These names have no masks, so their bits are unknown.
         let of_event = self.definition.map(|definition| &definition.keywords);
         if let Some(of_event) = of_event.filter(|all| unnamed != 0 && !all.is_empty()) {
-            return Keywords { names: Arc::clone(of_event), unnamed: 0 };
+            return Keywords { names: Arc::from(&**of_event), unnamed: 0 };
         }
         let reserved = unnamed & winmeta::RESERVED_KEYWORDS;
         let bits = (0..u64::BITS).filter(|bit| reserved & 1 << bit != 0);
@@ -283,6 +285,12 @@ impl Names<'_> {
         unnamed &= !reserved;
         Keywords { names: names.into(), unnamed }
     }
+}
+
+/// Copies a name of the catalog. With shared names, decoding threads would contend for their
+/// reference counts.
+fn copy(name: &Arc<str>) -> Arc<str> {
+    Arc::from(&**name)
 }
 
 /// Returns the name of a value in winmeta.xml.

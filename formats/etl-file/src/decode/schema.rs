@@ -16,6 +16,10 @@ pub struct Schema {
     pub fields: Arc<[Field]>,
 }
 
+/// The maximum number of entries of a map that each decoder copies; larger maps stay shared, to
+/// limit the memory.
+const MAX_COPIED: usize = 64;
+
 /// A field of an event, or a member of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
@@ -38,9 +42,8 @@ pub struct Field {
 }
 
 impl Schema {
-    /// Returns the schema with copies of the field names, and with hexadecimal integers in the
-    /// fields `in_hex`. With shared names, decoding threads would contend for their reference
-    /// counts.
+    /// Returns the schema with copies of the names, and with hexadecimal integers in the fields
+    /// `in_hex`. With shared names, decoding threads would contend for their reference counts.
     pub(super) fn prepared(&self, in_hex: &[String]) -> Self {
         let fields = self.fields.iter().map(|field| field.prepared(in_hex));
         Self { fields: fields.collect(), event_name: self.event_name.clone(), tags: self.tags }
@@ -51,6 +54,12 @@ impl Field {
     fn prepared(&self, in_hex: &[String]) -> Self {
         let mut prepared = self.clone();
         prepared.name = Arc::from(&*self.name);
+        if let Some(map) = &mut prepared.map
+            && map.entries.len() <= MAX_COPIED
+        {
+            let entries = map.entries.iter().map(|(value, name)| (*value, Arc::from(&**name)));
+            *map = Arc::new(ValueMap { bits: map.bits, entries: entries.collect() });
+        }
         prepared.fields = self.fields.iter().map(|field| field.prepared(in_hex)).collect();
         if self.in_type.is_integer() && in_hex.iter().any(|name| **name == *self.name) {
             prepared.out_type = Presentation::Hex;

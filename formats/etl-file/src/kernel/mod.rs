@@ -220,11 +220,6 @@ pub fn classes() -> &'static [Class] {
     classes::all()
 }
 
-/// Returns the name of a class of classic events, if known.
-pub(crate) fn name_of_class(class: Guid) -> Option<&'static str> {
-    classes::by_guid(class).map(|class| &*class.name)
-}
-
 /// Returns a record's hook: its own, or the hook of a classic event's kernel class.
 fn hook_of(header: &RecordHeader) -> Option<u16> {
     header.hook.or_else(|| classes::by_guid(header.guid?)?.hook(header.opcode))

@@ -48,13 +48,7 @@ impl Capture {
         let mut capture = Self::default();
         let catalog = Catalog::new();
         let mut decoder = Decoder::new(&catalog);
-        for number in 0..file.buffers() {
-            if let Some(buffer) = file.buffer(number)? {
-                for record in buffer.records() {
-                    capture.add(&record, &mut decoder);
-                }
-            }
-        }
+        file.each_record(|record| capture.add(record, &mut decoder))?;
         Ok(capture)
     }
 

@@ -11,6 +11,7 @@ use super::event::PointerSize;
 use super::format::OtherFormat;
 use super::header::TraceHeader;
 use super::loaded::{LoadedBuffer, Part, Reused};
+use super::record::RecordRef;
 use super::to_u64;
 use crate::compression;
 use crate::header::log_file_mode;
@@ -159,6 +160,21 @@ impl<R: Read + Seek> TraceFile<R> {
     /// Fails with [`ReadError::Io`] if the source cannot be read.
     pub fn buffer(&mut self, number: u32) -> Result<Option<LoadedBuffer>, ReadError> {
         self.load(number, Reused::default())
+    }
+
+    /// Calls `each` for every record except the header event, in file order.
+    ///
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the source cannot be read.
+    pub fn each_record(&mut self, mut each: impl FnMut(&RecordRef<'_>)) -> Result<(), ReadError> {
+        let mut reused = Reused::default();
+        for number in 0..self.buffers() {
+            if let Some(buffer) = self.load(number, std::mem::take(&mut reused))? {
+                buffer.records().for_each(|record| each(&record));
+                reused = buffer.recycle();
+            }
+        }
+        Ok(())
     }
 
     /// Returns a buffer's header, or `None` if the buffer does not exist, was never written, or is

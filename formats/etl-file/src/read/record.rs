@@ -59,11 +59,17 @@ impl<'a> RecordRef<'a> {
     /// Returns the event, if the record is an event record.
     #[must_use]
     pub fn event(&self) -> Option<EventRef<'a>> {
+        let event = self.event_without_time()?;
+        Some(EventRef { time: self.time(), ..event })
+    }
+
+    /// Returns the event with the time 0, if the record is an event record.
+    pub(crate) fn event_without_time(&self) -> Option<EventRef<'a>> {
         if !self.form.is_event() {
             return None;
         }
         let place = Place {
-            time: self.time(),
+            time: FileTime::default(),
             processor: self.processor,
             buffer: self.buffer,
             offset: self.offset,
@@ -169,7 +175,7 @@ pub struct RecordBatch {
 
 impl RecordBatch {
     /// The number of bytes at which a batch is full.
-    pub const FULL: usize = 64 << 10;
+    pub const FULL: usize = 128 << 10;
 
     /// Returns a batch for records of a trace with this clock.
     pub fn new(clock: Clock) -> Self {

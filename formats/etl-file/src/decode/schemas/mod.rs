@@ -156,13 +156,7 @@ pub struct Counts {
 /// Fails with [`ReadError::Io`] if the file cannot be read.
 pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadError> {
     let mut collector = Collector::new();
-    for number in 0..file.buffers() {
-        if let Some(buffer) = file.buffer(number)? {
-            for record in buffer.records() {
-                collector.record(record.bytes);
-            }
-        }
-    }
+    file.each_record(|record| collector.record(record.bytes))?;
     Ok(collector.finish())
 }
 
