@@ -198,9 +198,6 @@ fn test_user_mode() -> Result<()> {
                 .args(["--package", "wdk-etw", "--features", "wdk-etw/user-mode"])
                 .args(["--", "-D", "warnings"]),
         )?;
-        let stacks =
-            ["test", "--locked", "--package", "wdk-etw", "--lib", "--features", "user-mode"];
-        process::run_for_results(&mut cargo(&stacks))?;
         process::run_for_results(&mut command("test"))
     })
 }

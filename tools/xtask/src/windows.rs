@@ -1,4 +1,4 @@
-//! Checks that the default members compile for Windows.
+//! Checks that the default members compile for Windows, and lints them.
 
 use std::process::Command;
 
@@ -18,23 +18,24 @@ const MSVC: &str = "x86_64-pc-windows-msvc";
 /// The target for which the tests are checked.
 const GNU: &str = "x86_64-pc-windows-gnu";
 
-/// Checks all default members for the target that driver authors use.
+/// Lints all default members for the target that driver authors use.
 pub fn check() -> Result<()> {
-    check_for(MSVC, &[])
+    check_for(MSVC, "clippy", &[], &["--", "-D", "warnings"])
 }
 
 /// Checks every default member with its tests. The target makes no difference to the tests, but the
 /// C code in dependencies needs the tools of [`GNU`].
 pub fn check_tests() -> Result<()> {
-    check_for(GNU, &["--all-targets"])
+    check_for(GNU, "check", &["--all-targets"], &[])
 }
 
-/// Checks some default members for a target; `what` holds the arguments that select them.
-fn check_for(name: &str, what: &[&str]) -> Result<()> {
+/// Checks some default members for a target; `what` holds the arguments that select them, and `last`
+/// those at the end.
+fn check_for(name: &str, chore: &str, what: &[&str], last: &[&str]) -> Result<()> {
     let (rust, is_installed) = Rust::for_target(name)?;
     let libraries = if is_installed { "the target's libraries" } else { "libraries from source" };
     step(&format!("Checking the default members for {name} with {libraries}"), || {
-        let mut command = command(rust, "check", name);
+        let mut command = command(rust, chore, name);
         command.args(what);
         if is_installed {
             without_bootstrap(&mut command);
@@ -44,24 +45,21 @@ fn check_for(name: &str, what: &[&str]) -> Result<()> {
                 .arg("--target-dir")
                 .arg(target().join("windows-check"));
         }
-        run_quietly(&mut command)
+        run_quietly(command.args(last))
     })
 }
 
-/// Lints the client, the session control library and `cargo etw`. If the libraries for [`MSVC`] are
-/// installed, lints for that target, because [`check`] has built its dependencies; the result is
-/// the same, but the libraries for the client's own target would have to be built first.
+/// Lints the client and the session control library. If the libraries for [`MSVC`] are installed,
+/// lints for that target, because [`check`] has built its dependencies; the result is the same, but
+/// the libraries for the client's own target would have to be built first.
 pub fn lint_client(client: Rust) -> Result<()> {
     step("Linting the client", || match Rust::for_target(MSVC)? {
         (rust, true) => {
-            let lint = |what: &[&str]| {
-                let mut command = command(rust, "clippy", MSVC);
-                run_quietly(
-                    without_bootstrap(&mut command).args(what).args(["--", "-D", "warnings"]),
-                )
-            };
-            lint(&["--package", client::PACKAGE, "--package", client::SESSION, "--all-targets"])?;
-            lint(&["--package", "cargo-etw", "--bins"])
+            let mut command = command(rust, "clippy", MSVC);
+            command.args(["--package", client::PACKAGE, "--package", client::SESSION]);
+            run_quietly(
+                without_bootstrap(&mut command).args(["--all-targets", "--", "-D", "warnings"]),
+            )
         }
         (_, false) => client::lint(client),
     })

@@ -203,8 +203,12 @@ impl Machine {
     /// Runs a script, and returns its output.
     fn run(&mut self, script: &str) -> String {
         let place = self.folder.path().join("place");
-        // The unoptimized build is shared with other tests.
-        let script = script.replace("cargo install ", "cargo install --debug ");
+        // The unoptimized build is shared with other tests. For an installation from git, cargo
+        // ignores the profiles of the workspace.
+        let script = script.replace(
+            "cargo install ",
+            "cargo install --debug --config 'profile.dev.package.\"*\".debug=false' ",
+        );
         let output = self
             .shell()
             .arg("-ec")
