@@ -419,7 +419,7 @@ macro_rules! event {
 ///
 /// An event whose values take more than 2,048 bytes of the stack does not compile: 272 for each
 /// `Arguments` and 40 for each `SocketAddr`, the size of a structure that is declared by value, and
-/// the size of numbers, which are copied. A structure that is declared as a reference (`page: &Page`)
+/// at least 8 for each number, which is copied. A structure that is declared as a reference (`page: &Page`)
 /// and arrays take none. The data descriptors take 16 bytes each in addition. A write that cannot use
 /// its stack's slot, or has to cut a value, copies numbers and socket addresses a second time, and
 /// unoptimized code takes several times as much.
