@@ -62,6 +62,9 @@ impl<const N: usize> EventBlob<N> {
 #[derive(Clone, Copy)]
 pub struct EventRef<const HAS_METADATA: bool>(*const EventBlob<0>);
 
+// SAFETY: the pointer was created from a reference to a static, which any thread may read.
+unsafe impl<const HAS_METADATA: bool> Send for EventRef<HAS_METADATA> {}
+
 impl<const HAS_METADATA: bool> EventRef<HAS_METADATA> {
     pub(crate) const fn descriptor(self) -> &'static EventDescriptor {
         // SAFETY: `EventBlob` created the pointer from a `&'static` blob.

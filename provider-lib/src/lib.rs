@@ -333,7 +333,9 @@ macro_rules! event {
 #[doc = include_str!("field-types.md")]
 ///
 /// Borrowed types can have a lifetime: `UnicodeString<'_>`. `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64; `#[repr(u32)] length: usize`
-/// has fewer. The declaration's own types take precedence over field types of the same name.
+/// has fewer. The declaration's own types take precedence over field types of the same name. A call passes
+/// an array by reference: `&[1, 2, 3, 4]` for a field `[u32; 4]`. A structure contains its members, except
+/// text and slices, which it borrows.
 ///
 /// Attributes of a field change its metadata, for authors who follow a manifest:
 ///
@@ -402,7 +404,8 @@ macro_rules! event {
 ///
 /// # Fields that do not fit
 ///
-/// A string or array that does not fit in the event is cut, between characters or elements.
+/// An event's data can be at most 62,895 bytes long, and less if its metadata exceeds 256 bytes. A
+/// string or array that does not fit in the event is cut, between characters or elements.
 /// [`Failures::cut`] counts the cuts, and the provider writes a `TraceLogging` event `FieldCut` before the
 /// event, with the event's level and keywords. It contains the event's id and name, the field's index, and
 /// the field's length before and after.
@@ -419,7 +422,7 @@ macro_rules! event {
 ///
 /// An event whose values take more than 2,048 bytes of the stack does not compile: 272 for each
 /// `Arguments` and 40 for each `SocketAddr`, the size of a structure that is declared by value, and
-/// the size of numbers, which are copied. A structure that is declared as a reference (`page: &Page`)
+/// at least 8 for each number, which is copied. A structure that is declared as a reference (`page: &Page`)
 /// and arrays take none. The data descriptors take 16 bytes each in addition. A write that cannot use
 /// its stack's slot, or has to cut a value, copies numbers and socket addresses a second time, and
 /// unoptimized code takes several times as much.

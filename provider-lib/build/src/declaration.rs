@@ -40,7 +40,7 @@ pub fn manifest(providers: &[Provider], files: &Files<'_>) -> Manifest {
     manifest
 }
 
-fn position(span: proc_macro2::Span) -> Position {
+pub(crate) fn position(span: proc_macro2::Span) -> Position {
     let start = span.start();
     Position { line: start.line, column: start.column + 1 }
 }

@@ -119,7 +119,11 @@ pub enum BuildError {
         disagreements: Vec<Break>,
     },
     /// A file declares no provider.
-    #[error("{} has no `#[wdk_etw::provider]` module", .0.display())]
+    #[error(
+        "{} has no `#[wdk_etw::provider]` module that a build script can read; name the file that contains \
+         it, outside macros and functions",
+        .0.display()
+    )]
     NoProvider(PathBuf),
     /// A resource is too large for its format.
     #[error(transparent)]
@@ -181,7 +185,7 @@ fn disagreeing(path: &Path, manifest: &Path, disagreements: &[Break]) -> String 
 }
 
 /// Reads a text file.
-fn read_text(path: &Path) -> Result<String, BuildError> {
+pub(crate) fn read_text(path: &Path) -> Result<String, BuildError> {
     let failed = |error| BuildError::Read { path: path.to_owned(), error };
     let bytes = fs::read(path).map_err(failed)?;
     manifest::text(&bytes).ok_or_else(|| {

@@ -5,12 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
-use etw_manifest::{self as manifest, Manifest, ManifestError, Provider, TextRef, Translation};
+use etw_manifest::{
+    self as manifest, Manifest, ManifestError, Provider, Rule, TextRef, Translation,
+};
 use wdk_etw_schema::Configuration;
 
 use crate::{
-    declaration::Files,
-    image::{BuildError, manifest_in},
+    declaration::{Files, position},
+    image::{BuildError, manifest_in, read_text},
 };
 
 /// Returns the manifest that decodes the providers of several source files, each read in its
@@ -34,7 +36,8 @@ pub struct Read {
     pub manifest: Manifest,
     /// The files that were read.
     pub files: Vec<PathBuf>,
-    /// The omitted parts of the manifests that declarations name, each with the manifest's file.
+    /// The omitted parts: those of the manifests that declarations name, each with the manifest's file,
+    /// and providers that cannot be read.
     pub left_out: Vec<(PathBuf, ManifestError)>,
 }
 
@@ -54,6 +57,7 @@ pub fn read_all(
             left_out.extend(one.left_out.iter().map(|note| (file.clone(), note.clone())));
         }
         read.extend(of_one);
+        left_out.extend(unseen(path)?.into_iter().map(|note| (path.clone(), note)));
         for provider in &one.providers {
             for (other_path, other) in &seen {
                 if let Some(what) = meeting(provider, other) {
@@ -84,6 +88,18 @@ pub fn read_all(
     } else {
         Err(BuildError::Together(errors.iter().map(|error| error.rule.to_string()).collect()))
     }
+}
+
+/// Returns notes about the providers of a source file that only the compiler can read.
+fn unseen(path: &Path) -> Result<Vec<ManifestError>, BuildError> {
+    // The caller has parsed the file.
+    let found = wdk_etw_schema::parse::unseen(&read_text(path)?).unwrap_or_default();
+    let note = |span: proc_macro2::Span| {
+        let rule = "this provider is inside a macro, a function or another provider, where the build script \
+                    cannot read it: the image's resources do not contain its manifest events";
+        ManifestError { at: position(span), rule: Rule::Declaration(rule.to_owned()) }
+    };
+    Ok(found.into_iter().map(note).collect())
 }
 
 /// Returns the name or GUID that two providers share, if any.

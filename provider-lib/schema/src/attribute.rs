@@ -1,6 +1,6 @@
 //! The attributes that several items of a declaration can have.
 
-use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, ext::IdentExt as _};
+use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, Meta, ext::IdentExt as _};
 
 /// Keywords of later editions, which `syn` does not know. The declaration's edition determines
 /// whether such a name needs `r#`, so the name stays as written.
@@ -27,18 +27,35 @@ pub fn ungrouped(expression: &Expr) -> &Expr {
     }
 }
 
-/// Returns the text of a doc comment's line.
-pub fn doc(attribute: &Attribute) -> Option<String> {
-    let value = &attribute.meta.require_name_value().ok()?.value;
-    let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else {
-        return None;
-    };
-    Some(text.value().trim().to_owned())
+/// Returns the lines of a doc comment.
+///
+/// # Errors
+///
+/// Returns an error for another `#[doc]`, which the generated code would not have.
+pub fn doc(attribute: &Attribute) -> syn::Result<Vec<String>> {
+    if let Meta::NameValue(pair) = &attribute.meta
+        && let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = ungrouped(&pair.value)
+    {
+        return Ok(text.value().split('\n').map(|line| line.trim().to_owned()).collect());
+    }
+    Err(syn::Error::new_spanned(
+        &attribute.meta,
+        "the items of a provider declaration support doc comments only, because the macro reads their text; \
+         write `/// …`",
+    ))
 }
 
 /// Returns the lines of the doc comments in a list of attributes.
-pub fn docs(attributes: &[Attribute]) -> Vec<String> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).filter_map(doc).collect()
+///
+/// # Errors
+///
+/// Returns an error for another `#[doc]`.
+pub fn docs(attributes: &[Attribute]) -> syn::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
+        lines.append(&mut doc(attribute)?);
+    }
+    Ok(lines)
 }
 
 /// Returns an error at the first attribute that is not in `known`, because the macro would not
@@ -111,7 +128,23 @@ fn without_nul(text: &LitStr) -> syn::Result<String> {
     if name.contains('\0') {
         return Err(syn::Error::new(text.span(), "the name contains a NUL; remove it"));
     }
+    in_xml(text)?;
     Ok(name)
+}
+
+/// Refuses a text with a character that a manifest cannot contain, because XML cannot.
+pub fn in_xml(text: &LitStr) -> syn::Result<()> {
+    let is_refused = |one: &char| {
+        let is_space = matches!(one, '\t' | '\n' | '\r');
+        *one < ' ' && !is_space || matches!(one, '\u{FFFE}' | '\u{FFFF}')
+    };
+    text.value().chars().find(is_refused).map_or(Ok(()), |one| {
+        let code = u32::from(one);
+        Err(syn::Error::new(
+            text.span(),
+            format!("the text contains U+{code:04X}, which a manifest cannot contain; remove it"),
+        ))
+    })
 }
 
 /// Returns the tag in `#[tag = 0x…]`.

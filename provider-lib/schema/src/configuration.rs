@@ -194,7 +194,7 @@ impl Evaluated {
             let text = attribute
                 .path()
                 .is_ident("doc")
-                .then(|| crate::attribute::doc(attribute))
+                .then(|| crate::attribute::doc(attribute).ok()?.pop())
                 .flatten();
             let at = text
                 .as_deref()

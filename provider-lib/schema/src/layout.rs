@@ -36,6 +36,9 @@ const MAX_STACK: usize = 2_048;
 const FORMATTED: usize = 272;
 const SOCKET: usize = 40;
 
+/// The size in bytes of a number that is passed on the stack, whatever its type.
+const ARGUMENT: usize = 8;
+
 /// The size in bytes of a structure that is passed in registers.
 const IN_REGISTERS: usize = 16;
 
@@ -315,7 +318,9 @@ fn check_stack(
         };
         for part in parts {
             let (BlockPart::Value(at) | BlockPart::Length(at) | BlockPart::Nul(at)) = *part;
-            sizes[leaves[at].field].1 += part.size(leaves);
+            let is_argument = matches!(part, BlockPart::Value(_)) && leaves[at].path.len() == 1;
+            let least = if is_argument { ARGUMENT } else { 0 };
+            sizes[leaves[at].field].1 += part.size(leaves).max(least);
         }
     }
     let all: usize = sizes.iter().map(|(_, size)| size).sum();

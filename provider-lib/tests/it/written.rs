@@ -93,3 +93,22 @@ fn the_keywords_of_an_event_at_its_call_site_can_be_joined() {
         assert_eq!(write.event.keyword().bits(), 1 << 2 | 1 << 9);
     }
 }
+
+#[test]
+fn an_event_between_awaits_leaves_the_future_sendable() {
+    const fn sendable<T: Send>(future: T) -> T {
+        future
+    }
+    let etw = enabled(&trace::PROVIDER, 5);
+    let future = sendable(async {
+        let place = trace::Place { x: 1 };
+        emit!(trace::named(trace::Name { text: "b", place }, std::future::ready(1_u32).await));
+        event!(trace::PROVIDER, "Awaited", level = Info, keyword = none, {
+            first: u32 = 1,
+            second: u32 = std::future::ready(1_u32).await,
+        });
+    });
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(std::pin::pin!(future).as_mut().poll(&mut context).is_ready());
+    assert_eq!(etw.writes().len(), 2);
+}

@@ -56,6 +56,15 @@ impl Entry {
     fn order(&self) -> u64 {
         self.order.load(Ordering::Relaxed)
     }
+
+    /// Ends an entry that [`Entered::enter_in_vain`] recorded, and returns whether there was one.
+    fn end_in_vain(&self) -> bool {
+        let fewer = self.in_vain.load(Ordering::Relaxed).checked_sub(1);
+        if let Some(fewer) = fewer {
+            self.in_vain.store(fewer, Ordering::Relaxed);
+        }
+        fewer.is_some()
+    }
 }
 
 /// The activities of a thread that leaves a span: if the thread's activity is the first, the second
@@ -123,9 +132,13 @@ impl<const N: usize> Entered<N> {
 
     /// Records that a thread leaves a span. Returns the activities to exchange, or `None` if the
     /// thread did not enter the span or has entered another since. Leaving that other span then
-    /// restores the activity from before both.
+    /// restores the activity from before both. If the thread also entered the span at `DISPATCH_LEVEL`,
+    /// ends only the entry recorded by [`Self::enter_in_vain`].
     pub fn leave(&self, thread: u64, span: u64) -> Option<Left> {
         let entry = self.newest(thread, span)?;
+        if entry.end_in_vain() {
+            return None;
+        }
         let next = self
             .of(thread)
             .filter(|other| other.order() > entry.order())
@@ -155,9 +168,8 @@ impl<const N: usize> Entered<N> {
         let Some(entry) = self.newest(thread, span) else {
             return;
         };
-        match entry.in_vain.load(Ordering::Relaxed).checked_sub(1) {
-            Some(fewer) => entry.in_vain.store(fewer, Ordering::Relaxed),
-            None => entry.span.store(LEFT, Ordering::Relaxed),
+        if !entry.end_in_vain() {
+            entry.span.store(LEFT, Ordering::Relaxed);
         }
     }
 

@@ -307,6 +307,15 @@ fn a_dpc_that_enters_the_span_of_the_thread_it_interrupts_does_not_leave_it_for_
     etw.set(|etw| etw.irql = 0);
     request.in_scope(|| ());
     assert_eq!(thread_activity(), 0);
+    // A guard from DISPATCH_LEVEL, dropped at a lower IRQL, does not leave the span that the thread is in.
+    let inside = device.enter();
+    etw.set(|etw| etw.irql = 2);
+    let raised = device.enter();
+    etw.set(|etw| etw.irql = 0);
+    drop(raised);
+    assert_eq!(thread_activity(), 1);
+    drop(inside);
+    assert_eq!(thread_activity(), 0);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Result, anyhow};
 use driver_build::files;
 use syn::{Attribute, Expr, ExprLit, Item, ItemMacro, ItemMod, Lit, LitStr, Meta};
+use wdk_etw_schema::parse::can_be_provider;
 
 /// Returns a library's source files that contain modules with wdk-etw's `provider` macro. Follows
 /// modules from the library's root file.
@@ -67,7 +68,7 @@ impl Walk {
         if module.attrs.iter().any(is_for_tests) {
             return Ok(());
         }
-        if module.attrs.iter().any(is_provider) {
+        if can_be_provider(module) {
             let path = path.to_owned();
             if !self.found.contains(&path) {
                 self.found.push(path);
@@ -107,12 +108,6 @@ impl Walk {
             nested.display()
         ))
     }
-}
-
-/// Returns whether an attribute is `#[provider]`, with any path to the macro.
-fn is_provider(attribute: &Attribute) -> bool {
-    let last = attribute.path().segments.last();
-    last.is_some_and(|last| last.ident == "provider")
 }
 
 /// Returns whether an attribute is `#[cfg(test)]`.
@@ -168,6 +163,7 @@ mod tests {
     #[test]
     fn declarations_are_found_through_every_kind_of_module() {
         const PROVIDER: &str = "#[wdk_etw::provider(name = \"A\")] mod p {}";
+        const CONDITIONAL: &str = "#[cfg_attr(windows, wdk_etw::provider(name = \"A\"))] mod p {}";
         let folder = library(&[
             (
                 "lib.rs",
@@ -180,7 +176,7 @@ mod tests {
             ("nested/type.rs", PROVIDER),
             ("odd/name.rs", "mod beside;"),
             ("odd/beside.rs", PROVIDER),
-            ("inline/inner.rs", PROVIDER),
+            ("inline/inner.rs", CONDITIONAL),
             ("tests.rs", PROVIDER),
             ("included.rs", PROVIDER),
             ("unused.rs", PROVIDER),

@@ -238,6 +238,36 @@ fn cargo_shows_what_is_left_out_of_a_named_manifest() {
     assert!(said.contains(&expected), "{said}");
 }
 
+#[test]
+fn cargo_shows_the_providers_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, c, d] = ["A", "B", "C", "D"].map(|name| event(name, "", "a: u32"));
+    let d = d.replace(
+        "#[wdk_etw::provider(name = \"D\")]",
+        "#[cfg_attr(windows, wdk_etw::provider(name = \"D\"))]",
+    );
+    let inner = a.replacen("    #[event", "    mod inner {}\n    #[event", 1);
+    let source = inner.replace("mod inner {}", &format!("mod inner {{\n{b}\n}}"))
+        + &format!("\nmacro_rules! made {{ () => {{\n{c}\n}} }}\nfn f() {{\n{d}\n}}\n");
+    let path = write(&folder, "trace.rs", &source);
+    let path = path.to_str().unwrap();
+    let said = embedded(&folder, &[("DECLARATION", path)]);
+    for name in ["B", "C", "D"] {
+        let line =
+            source.lines().position(|line| line.contains(&format!("\"{name}\""))).unwrap() + 1;
+        let start = format!("cargo::warning={path}:{line}:2: this provider is inside a macro");
+        assert!(said.contains(&start), "{start}: {said}");
+    }
+    assert_eq!(said.matches("cargo::warning=").count(), 3, "{said}");
+    assert!(contains(&folder, "contoso_disk.sys") && !said.contains("cargo::error"), "{said}");
+    let path = write(&folder, "macro.rs", &format!("made! {{\n{c}\n}}"));
+    let said = embedded(&folder, &[("DECLARATION", path.to_str().unwrap())]);
+    assert!(
+        said.contains("macro.rs has no `#[wdk_etw::provider]` module that a build script can read"),
+        "{said}"
+    );
+}
+
 /// Returns the four numbers of the version resource in the embedded resources, and its flags.
 fn version(folder: &TempDir) -> ([u16; 4], u32) {
     let bytes = fs::read(folder.path().join("resources.res")).unwrap();

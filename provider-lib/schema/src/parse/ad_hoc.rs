@@ -174,6 +174,18 @@ fn put_fields(
     Ok(())
 }
 
+/// Parses the provider.
+fn provider(input: ParseStream<'_>) -> syn::Result<Expr> {
+    let ahead = input.fork().parse::<Expr>();
+    if !matches!(ahead, Ok(ref written) if !matches!(written, Expr::Lit(_))) {
+        return Err(input.error(
+            "expected the provider, before the event's name: `event!(trace::PROVIDER, \"Name\", level = Info, \
+             keyword = none)`",
+        ));
+    }
+    input.parse()
+}
+
 /// Parses the event's name.
 fn event_name(input: ParseStream<'_>) -> syn::Result<LitStr> {
     input.parse().map_err(|error| {
@@ -199,7 +211,7 @@ fn argument(input: ParseStream<'_>, given: &mut Given) -> syn::Result<Ident> {
 }
 
 fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
-    let provider = input.parse()?;
+    let provider = provider(input)?;
     input.parse::<Token![,]>()?;
     let name = event_name(input)?;
     let mut event_level = None;

@@ -137,8 +137,17 @@ fn standard_level(word: &Ident) -> Option<Level> {
 
 /// Returns the standard level whose constant in `Level` or whose name in lower case this is.
 fn similar_level(word: &str) -> Option<&'static str> {
-    let word = word.replace('_', "");
-    winmeta::LEVELS.iter().map(|known| known.ident).find(|known| known.eq_ignore_ascii_case(&word))
+    const OTHERS: [(&str, &str); 6] = [
+        ("debug", "verbose"),
+        ("fatal", "critical"),
+        ("information", "info"),
+        ("informational", "info"),
+        ("trace", "verbose"),
+        ("warn", "warning"),
+    ];
+    let word = word.replace('_', "").to_lowercase();
+    let word = OTHERS.iter().find(|(other, _)| *other == word).map_or(&*word, |(_, known)| known);
+    winmeta::LEVELS.iter().map(|known| known.ident).find(|known| known.eq_ignore_ascii_case(word))
 }
 
 fn unknown_level(word: &Ident, own: &[crate::Named<u8>], also: &str) -> syn::Error {
@@ -314,7 +323,7 @@ pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> 
         name: settings.name.unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
         ident: ident.clone(),
         visibility: function.visibility.clone(),
-        docs: attribute::docs(&function.attributes),
+        docs: attribute::docs(&function.attributes)?,
         message: settings.message.map(|message| message.value()),
         id,
         id_span,

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use proc_macro2::Span;
+use quote::ToTokens as _;
 use syn::{
-    Attribute, Expr, ExprLit, GenericParam, Generics, Ident, Item, Lit, Token,
+    Attribute, Expr, ExprLit, GenericParam, Generics, Ident, Item, Lit, Token, Type,
     ext::IdentExt as _,
     parse::{Parse, ParseStream},
     spanned::Spanned as _,
@@ -12,8 +13,8 @@ use syn::{
 
 use super::{event::field, module::Entry, words::constant_of};
 use crate::{
-    Channel, ChannelSettings, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind, Named,
-    Provider, Scalar, Structure, TaskOpcodes, attribute,
+    Channel, ChannelSettings, Field, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind,
+    Named, Provider, Scalar, Shape, Structure, TaskOpcodes, attribute,
 };
 
 /// Removes the attribute with this name and returns it.
@@ -131,6 +132,23 @@ fn only_lifetimes(generics: &Generics) -> syn::Result<()> {
     })
 }
 
+/// Refuses a member of a structure that refers to a value of fixed size, because it would be the value.
+fn values_only(field: &Field) -> syn::Result<()> {
+    let is_value =
+        matches!(field.kind, FieldType::Named(_) | FieldType::Values(_, _, Shape::Fixed(_)));
+    if let Type::Reference(reference) = &field.written
+        && is_value
+    {
+        let text = reference.elem.to_token_stream().to_string();
+        let text = text.replace(' ', "").replace(';', "; ");
+        return Err(syn::Error::new_spanned(
+            &field.written,
+            format!("a structure contains this member and does not refer to it; write `{text}`"),
+        ));
+    }
+    Ok(())
+}
+
 /// Adds an item that is not part of the declaration, unless it has one of its attributes.
 fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
     const FORMS: &[(&str, &str)] = &[
@@ -205,10 +223,12 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
                         "the fields of a structure must have names, as in `struct Place { x: u32 }`",
                     ));
                 };
-                fields.push(self::field(ident, &field.ty, &field.attrs, own)?);
+                let field = self::field(ident, &field.ty, &field.attrs, own)?;
+                values_only(&field)?;
+                fields.push(field);
             }
             provider.structures.push(Structure {
-                docs: attribute::docs(&item.attrs),
+                docs: attribute::docs(&item.attrs)?,
                 ident: attribute::plain(&item.ident),
                 visibility: item.vis,
                 generics: item.generics,
@@ -287,7 +307,7 @@ fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
         bit: u32::try_from(bit).map_err(|_| refuse())?,
         bit_span: expression.span(),
         visibility: item.vis.clone(),
-        docs: attribute::docs(&item.attrs),
+        docs: attribute::docs(&item.attrs)?,
     })
 }
 
@@ -349,7 +369,7 @@ fn named<T: TryFrom<u32>>(
             name,
             value: number,
             value_span: expression.span(),
-            docs: attribute::docs(&variant.attrs),
+            docs: attribute::docs(&variant.attrs)?,
         });
     }
     Ok(entries)
@@ -606,6 +626,6 @@ fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
         kind,
         scalar,
         entries,
-        docs: attribute::docs(&item.attrs),
+        docs: attribute::docs(&item.attrs)?,
     })
 }

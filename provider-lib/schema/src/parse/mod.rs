@@ -18,7 +18,7 @@ use proc_macro2::TokenStream;
 pub use self::{
     ad_hoc::{AdHoc, Limit, ad_hoc},
     configure::predicates,
-    source::{source, source_in},
+    source::{can_be_provider, source, source_in, unseen},
 };
 use self::{
     event::event,

@@ -61,7 +61,7 @@ impl Parse for Settings {
         let mut manifest: Option<LitStr> = None;
         let mut autologger = None;
         while !input.is_empty() {
-            let word = input.call(Ident::parse_any)?;
+            let word = argument(input)?;
             if word != "trait_" {
                 given.once(&word)?;
             }
@@ -82,13 +82,13 @@ impl Parse for Settings {
                             "write `rundown = none`, or nothing",
                         ));
                     }
-                    without_rundown = Some(word);
+                    without_rundown = Some(word.clone());
                 }
                 "manifest" => manifest = Some(value(input)?),
                 "autologger" => autologger = Some(autologger::Written::parse(&word, input)?),
                 // Handled by the macro itself.
-                "crate" => drop(value::<Path>(input)?),
-                "name" => name = Some(value(input)?),
+                "crate" => absolute(&value(input)?)?,
+                "name" => name = Some(literal(input)?),
                 "guid" => written_guid = Some(guid(&value(input)?)?),
                 "group" => group = Some(guid(&value(input)?)?),
                 "encoding" => default_encoding = Some(encoding(&value(input)?)?),
@@ -107,6 +107,7 @@ impl Parse for Settings {
                     ));
                 }
             }
+            without_value(&word, input)?;
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
@@ -146,6 +147,44 @@ impl Parse for Settings {
             autologger,
         })
     }
+}
+
+/// Parses the name of an argument.
+fn argument(input: ParseStream<'_>) -> syn::Result<Ident> {
+    input.call(Ident::parse_any).map_err(|error| {
+        let text = "expected an argument, as in `name = \"Contoso.Driver\"`";
+        syn::Error::new(error.span(), text)
+    })
+}
+
+/// Parses `= "…"`, the provider's name.
+fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    value(input).map_err(|error: syn::Error| {
+        let text = "the provider's name must be a string literal, because it is part of constants: `name = \
+                    \"Contoso.Driver\"`";
+        syn::Error::new(error.span(), text)
+    })
+}
+
+/// Refuses a value after an argument that has none.
+fn without_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+    if input.peek(Token![=]) {
+        let text = format!("the argument `{word}` has no value; write the word alone");
+        return Err(syn::Error::new(word.span(), text));
+    }
+    Ok(())
+}
+
+/// Refuses a relative path of the library, because the generated code is in several modules.
+fn absolute(path: &Path) -> syn::Result<()> {
+    let first = path.segments.first().map(|first| &first.ident);
+    first.filter(|first| *first == "self" || *first == "super").map_or(Ok(()), |first| {
+        Err(syn::Error::new(
+            first.span(),
+            "a relative path leads to different items in the modules that the macro generates; begin it \
+             with `::` or `crate::`",
+        ))
+    })
 }
 
 /// Checks the size of a provider's traits. If it is too large, reports the error at the longest

@@ -38,8 +38,70 @@ fn is_provider(attribute: &Attribute) -> bool {
     last.is_some_and(|last| last.ident == "provider")
 }
 
+/// Returns the source locations of the providers that [`source`] does not find: those in macros, in
+/// functions and in the modules of other providers.
+///
+/// # Errors
+///
+/// Returns the file's first syntax error.
+pub fn unseen(text: &str) -> syn::Result<Vec<Span>> {
+    let mut found = Vec::new();
+    unseen_in(&syn::parse_file(text)?.items, &mut found);
+    Ok(found)
+}
+
+fn unseen_in(items: &[Item], found: &mut Vec<Span>) {
+    for item in items {
+        match item {
+            Item::Mod(ItemMod { content: Some((_, items)), .. }) => {
+                let is_provider = matches!(item, Item::Mod(module) if can_be_provider(module));
+                if is_provider {
+                    let inside = items.iter().map(quote::ToTokens::to_token_stream);
+                    inside.for_each(|tokens| declared_in(tokens, found));
+                } else {
+                    unseen_in(items, found);
+                }
+            }
+            other => declared_in(other.to_token_stream(), found),
+        }
+    }
+}
+
+/// Finds attributes with the arguments of a provider in tokens.
+fn declared_in(tokens: TokenStream, found: &mut Vec<Span>) {
+    let mut follows_hash = false;
+    for token in tokens {
+        if let TokenTree::Group(group) = &token {
+            if follows_hash && declares(group.stream()) {
+                found.push(group.span());
+            } else {
+                declared_in(group.stream(), found);
+            }
+        }
+        follows_hash = matches!(&token, TokenTree::Punct(one) if one.as_char() == '#');
+    }
+}
+
+/// Returns whether an attribute contains `provider(name …)`, directly or in `cfg_attr`.
+fn declares(attribute: TokenStream) -> bool {
+    let mut follows_provider = false;
+    attribute.into_iter().any(|token| {
+        let is_declared = match &token {
+            TokenTree::Group(group) => {
+                let mut inside = group.stream().into_iter();
+                let is_name = |token| matches!(token, TokenTree::Ident(word) if word == "name");
+                declares(group.stream()) || follows_provider && inside.any(is_name)
+            }
+            _ => false,
+        };
+        follows_provider = matches!(&token, TokenTree::Ident(word) if word == "provider");
+        is_declared
+    })
+}
+
 /// Returns whether a module has `#[provider]` in some configuration.
-fn can_be_provider(module: &ItemMod) -> bool {
+#[must_use]
+pub fn can_be_provider(module: &ItemMod) -> bool {
     module.attrs.iter().any(|attribute| {
         let is_conditional = attribute.path().is_ident("cfg_attr");
         is_provider(attribute) || (is_conditional && mentions_provider(attribute))

@@ -70,7 +70,7 @@ impl FieldOptions {
             }
             let format = match word.to_string().as_str() {
                 "doc" => {
-                    options.docs.extend(attribute::doc(attribute));
+                    options.docs.append(&mut attribute::doc(attribute)?);
                     continue;
                 }
                 "name" => {
@@ -222,7 +222,7 @@ fn resolve(
                     (element, _) => element,
                 })
             }
-            other => resolve(other, options, own, true),
+            other => without_reference(written, other, resolve(other, options, own, true)?),
         },
         Type::Array(TypeArray { elem, len, .. }) => {
             let Expr::Lit(ExprLit { lit: Lit::Int(count), .. }) = attribute::ungrouped(len) else {
@@ -279,7 +279,7 @@ fn resolve(
                 (None, _) if path.segments.len() == 1 && only_lifetimes(path).is_ok() => {
                     Ok(Resolved::Named(ident, Shape::One))
                 }
-                (None, _) => Err(no_field_type(written)),
+                (None, _) => Err(of_wdk(&ident).unwrap_or_else(|| no_field_type(written))),
             }
         }
         Type::Ptr(_) => Err(syn::Error::new_spanned(
@@ -310,6 +310,22 @@ fn resolve(
         )),
         _ => Err(no_field_type(written)),
     }
+}
+
+/// Refuses a reference to a type that an event takes by value, and a reference to a reference.
+fn without_reference(written: &Type, referent: &Type, resolved: Resolved) -> syn::Result<Resolved> {
+    let is_value = matches!(
+        &resolved,
+        Resolved::Values(scalar, Shape::One) if !scalar.row().rust.starts_with('&')
+    );
+    if is_value || matches!(referent, Type::Reference(_)) {
+        let plain = referent.to_token_stream().to_string().replace(' ', "");
+        return Err(syn::Error::new_spanned(
+            written,
+            format!("an event takes this field without the reference; write `{plain}`"),
+        ));
+    }
+    Ok(resolved)
 }
 
 /// Refuses arguments in a type's path other than lifetimes, because no field type has a type parameter.
@@ -379,8 +395,10 @@ fn no_field_type(written: &Type) -> syn::Error {
         .iter()
         .map(|scalar| {
             let row = scalar.row();
-            if row.rust.starts_with('&') || row.rust.ends_with("<'_>") {
+            if row.rust.starts_with('&') {
                 format!("`&{}`", row.name)
+            } else if row.rust.ends_with("<'_>") {
+                format!("`{}<'_>`", row.name)
             } else {
                 format!("`{}`", row.name)
             }
@@ -396,8 +414,44 @@ fn no_field_type(written: &Type) -> syn::Error {
     )
 }
 
+/// The types of the WDK that drivers have values of, and the field types for them.
+const OF_WDK: [(&str, &str); 22] = [
+    ("BOOLEAN", "bool"),
+    ("BYTE", "u8"),
+    ("CHAR", "i8"),
+    ("DWORD", "u32"),
+    ("GUID", "Guid"),
+    ("HANDLE", "Pointer"),
+    ("KIRQL", "u8"),
+    ("LARGE_INTEGER", "i64"),
+    ("LONG", "i32"),
+    ("LONGLONG", "i64"),
+    ("LUID", "Luid"),
+    ("NTSTATUS", "NtStatus"),
+    ("PSID", "Sid<'_>"),
+    ("PVOID", "Pointer"),
+    ("SIZE_T", "usize"),
+    ("UCHAR", "u8"),
+    ("ULONG", "u32"),
+    ("ULONGLONG", "u64"),
+    ("ULONG_PTR", "usize"),
+    ("UNICODE_STRING", "UnicodeString<'_>"),
+    ("USHORT", "u16"),
+    ("WDFDEVICE", "Pointer"),
+];
+
+/// Returns the error for a type of the WDK, or `None` for another name.
+fn of_wdk(name: &Ident) -> Option<syn::Error> {
+    let (_, kind) = OF_WDK.iter().find(|(of_wdk, _)| name == of_wdk)?;
+    let text = format!("`{name}` is a type of the WDK and not a field type; write `{kind}`");
+    Some(syn::Error::new(name.span(), text))
+}
+
 /// Returns the error for a type name that the declaration does not contain.
 pub fn undeclared(name: &Ident) -> syn::Error {
+    if let Some(error) = of_wdk(name) {
+        return error;
+    }
     syn::Error::new(
         name.span(),
         format!(

@@ -57,6 +57,27 @@ fn items_have_the_lines_of_their_doc_comments() {
 }
 
 #[test]
+fn the_text_of_a_doc_comment_is_known() {
+    const REFUSED: &str =
+        "support doc comments only, because the macro reads their text; write `/// …`";
+    for doc in
+        ["#[doc(hidden)]", "#[doc = concat!(\"a\", \"b\")]", "#[doc = include_str!(\"a.md\")]"]
+    {
+        for items in [
+            format!("{doc} #[keyword] const READ: Keyword = Keyword::bit(0);"),
+            format!("#[map] enum Kind {{ {doc} Read = 1 }}"),
+            format!("#[structure] struct Place {{ {doc} x: u8 }}"),
+            format!("{doc} #[event(level = Info, keyword = none)] fn x();"),
+            format!("#[event(level = Info, keyword = none)] fn x({doc} a: u8);"),
+        ] {
+            assert!(error(&items).contains(REFUSED), "{items}");
+        }
+    }
+    let event = provider("/** First.\n\nSecond. */ #[event(level = Info, keyword = none)] fn x();");
+    assert_eq!(event.events[0].docs, ["First.", "", "Second."]);
+}
+
+#[test]
 fn items_have_their_names_and_values() {
     let provider = provider(
         "#[keyword] const READ: Keyword = Keyword::bit(47);

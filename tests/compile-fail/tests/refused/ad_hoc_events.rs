@@ -28,4 +28,5 @@ fn main() {
     const NAME: &str = "Name";
     event!(trace::PROVIDER, NAME, level = Info, keyword = none);
     event!(trace::PROVIDER, level = Info, keyword = none);
+    event!("Name", level = Info, keyword = none);
 }

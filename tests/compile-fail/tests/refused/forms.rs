@@ -79,6 +79,10 @@ mod messages {
     pub fn percent_at_the_end(a: u32);
     #[event(id = 5, level = Info, keyword = none, message = "%1!x")]
     pub fn format(a: u32);
+    #[event(id = 6, level = Info, keyword = none, message = "a\0b")]
+    pub fn nul();
+    #[event(id = 7, level = Info, keyword = none, name = "a\u{1}b")]
+    pub fn control();
 }
 
 // A type has a known size, and an array has a known length.
@@ -102,6 +106,48 @@ mod types {
     pub fn float(a: f32);
     #[event(level = Info, keyword = none)]
     pub fn optional(a: Option<u32>);
+    #[event(level = Info, keyword = none)]
+    pub fn number(a: &u32);
+    #[event(level = Info, keyword = none)]
+    pub fn counted(a: &UnicodeString<'_>);
+    #[event(level = Info, keyword = none)]
+    pub fn twice(a: &&str);
+    #[event(level = Info, keyword = none)]
+    pub fn of_wdk(a: NTSTATUS);
+    #[event(level = Info, keyword = none)]
+    pub fn with_path(a: wdk_sys::UNICODE_STRING);
+    #[event(level = Warn, keyword = none)]
+    pub fn level_of_log();
+}
+
+// A structure contains its members, except text and slices.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod members {
+    #[structure]
+    pub struct Place {
+        pub x: u32,
+    }
+
+    #[structure]
+    pub struct Number<'a> {
+        pub x: &'a u32,
+    }
+
+    #[structure]
+    pub struct Array<'a> {
+        pub x: &'a [u32; 4],
+    }
+
+    #[structure]
+    pub struct Inner<'a> {
+        pub place: &'a Place,
+    }
+
+    #[structure]
+    pub struct Lost {
+        #[doc(hidden)]
+        pub x: u32,
+    }
 }
 
 // Array elements are structures without padding, with the same bytes in memory and in the event.

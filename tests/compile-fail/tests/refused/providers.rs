@@ -114,4 +114,18 @@ mod too_many_stripes {}
 #[wdk_etw::provider(name = "Contoso.Driver", stripes = 2, stripes = 4)]
 mod stripes_twice {}
 
+// The generated code is in several modules, where a relative path leads to different items.
+#[wdk_etw::provider(name = "Contoso.Driver", crate = super::wdk_etw)]
+mod relative_path {}
+
+// For an argument in the wrong form, the error says what to write.
+#[wdk_etw::provider("Contoso.Driver")]
+mod name_alone {}
+
+#[wdk_etw::provider(name = NAME)]
+mod name_of_a_constant {}
+
+#[wdk_etw::provider(name = "Contoso.Driver", statistics = true)]
+mod word_with_a_value {}
+
 fn main() {}
