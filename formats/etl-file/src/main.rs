@@ -97,26 +97,30 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::new();
     for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
         let loaded =
-            catalog.load_image(image).map_err(|failure| recognized(image, b"MZ", failure))?;
+            catalog.load_image(image).map_err(|failure| recognized(image, Some(b"MZ"), failure))?;
         for skipped in loaded {
             eprintln!("warning: {}: skipping a part of the resources: {skipped}", image.display());
         }
     }
     for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
         let loaded =
-            catalog.load(manifest).map_err(|failure| recognized(manifest, b"<", failure))?;
+            catalog.load(manifest).map_err(|failure| recognized(manifest, Some(b"<"), failure))?;
         for skipped in loaded {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
     }
     for classes in arguments.get_many::<PathBuf>("mof").unwrap_or_default() {
-        catalog.load_classes(classes)?;
+        catalog.load_classes(classes).map_err(|failure| recognized(classes, None, failure))?;
     }
     let in_hex = arguments.try_get_many::<String>("hex").ok().flatten();
     catalog.show_in_hex(in_hex.unwrap_or_default().cloned());
     // Commands that omit WPP messages do not have this option.
     let formats = arguments.try_get_many::<PathBuf>("tmf");
     for formats in formats.ok().flatten().unwrap_or_default() {
+        // A TMF file is text in any encoding, so nothing in a file of another format is an error.
+        if let Some(found) = other_format(formats, None) {
+            return Err(Failure::Format { file: formats.clone(), found });
+        }
         for skipped in catalog.load_formats(formats)? {
             warn(&skipped);
         }
@@ -124,16 +128,24 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     Ok(catalog)
 }
 
-/// Names the format of a file that could not be loaded, if the format is known and its files do not
-/// start with `own`.
-fn recognized(path: &Path, own: &[u8], failure: impl Into<Failure>) -> Failure {
+/// Names the format of a file that could not be loaded; see [`other_format`].
+fn recognized(path: &Path, own: Option<&[u8]>, failure: impl Into<Failure>) -> Failure {
+    other_format(path, own)
+        .map_or_else(|| failure.into(), |found| Failure::Format { file: path.to_owned(), found })
+}
+
+/// Returns the format of a file, if the format is known and the file does not start with `own`.
+fn other_format(path: &Path, own: Option<&[u8]>) -> Option<OtherFormat> {
+    // The bytes of a pipe can be read only once.
+    if !path.is_file() {
+        return None;
+    }
     let mut start = Vec::new();
-    let read = File::open(path)
-        .and_then(|file| file.take(OtherFormat::PROBE as u64).read_to_end(&mut start));
+    let file = File::open(path).ok()?;
+    file.take(OtherFormat::PROBE as u64).read_to_end(&mut start).ok()?;
     // A byte order mark may precede text.
-    let is_own = start.windows(own.len()).take(4).any(|bytes| bytes == own);
-    let found = read.ok().filter(|_| !is_own).and_then(|_| OtherFormat::of(&start));
-    found.map_or_else(|| failure.into(), |found| Failure::Format { file: path.to_owned(), found })
+    let is_own = own.is_some_and(|own| start.windows(own.len()).take(4).any(|bytes| bytes == own));
+    if is_own { None } else { OtherFormat::of(&start) }
 }
 
 /// Returns the option for the formats of WPP messages.
@@ -212,7 +224,8 @@ fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
         .map_err(|source| SymbolError::Reader { program: "etl".into(), source })?;
     symbols = symbols.read_by(program, [READ_SYMBOLS]);
     for pdb in paths("pdb") {
-        symbols.load(pdb)?;
+        let magic = b"Microsoft C/C++ ";
+        symbols.load(pdb).map_err(|failure| recognized(pdb, Some(magic), failure))?;
     }
     for folder in paths("symbols") {
         for skipped in symbols.load_folder(folder)? {

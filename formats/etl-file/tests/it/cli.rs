@@ -169,6 +169,9 @@ fn files_of_other_formats_are_named() {
             &["report", "--out", "never.html", path],
             &["dump", &sample.path, "--man", path],
             &["dump", &sample.path, "--image", path],
+            &["dump", &sample.path, "--mof", path],
+            &["dump", &sample.path, "--tmf", path],
+            &["dump", &sample.path, "--pdb", path],
         ] {
             let output = etl(arguments);
             let complaint = text(&output.stderr);
@@ -307,6 +310,30 @@ fn output_that_cannot_be_written_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
     assert!(complaint.starts_with("etl: cannot write to standard output: "), "{complaint}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn files_without_end_and_folders_are_refused() {
+    let sample = sample(|_| {});
+    let folder = Path::new(&sample.path).parent().unwrap().to_str().unwrap();
+    for (option, file, said) in [
+        ("--man", "/dev/zero", "it has more than 64 MiB"),
+        ("--mof", "/dev/zero", "it has more than 64 MiB"),
+        ("--tmf", "/dev/zero", "is larger than 64 MiB, the limit for a TMF file"),
+        ("--pdb", "/dev/zero", "it is not a PDB of version 7"),
+        ("--man", folder, "Is a directory"),
+        ("--image", folder, "Is a directory"),
+        ("--mof", folder, "Is a directory"),
+        ("--pdb", folder, "Is a directory"),
+        ("--out", folder, "is a directory"),
+    ] {
+        let output = etl(&["dump", &sample.path, option, file]);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{option} {file}: {complaint}");
+        assert!(complaint.contains(said) && complaint.contains(file), "{option}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    }
 }
 
 #[test]
