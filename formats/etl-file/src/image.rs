@@ -17,6 +17,7 @@ use object::read::pe::{
 };
 
 use crate::decode::catalog::Catalog;
+use crate::input::{MAX_IMAGE, read};
 
 /// The types of the resources.
 const TEMPLATES: &str = "WEVT_TEMPLATE";
@@ -65,7 +66,7 @@ pub enum ImageError {
 pub fn described(path: impl AsRef<Path>) -> Result<Decoded, ImageError> {
     let path = path.as_ref();
     let data =
-        std::fs::read(path).map_err(|source| ImageError::Io { path: path.to_owned(), source })?;
+        read(path, MAX_IMAGE).map_err(|source| ImageError::Io { path: path.to_owned(), source })?;
     let found = resources(&data)
         .map_err(|reason| ImageError::Malformed { path: path.to_owned(), reason })?;
     let (Some(templates), messages) = found else {

@@ -34,6 +34,7 @@ mod cursor;
 pub mod decode;
 pub mod header;
 pub mod image;
+mod input;
 pub mod json;
 pub mod kernel;
 mod layout;

@@ -1,7 +1,7 @@
 //! `etl`: shows and converts .etl files.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -97,26 +97,30 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::new();
     for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
         let loaded =
-            catalog.load_image(image).map_err(|failure| recognized(image, b"MZ", failure))?;
+            catalog.load_image(image).map_err(|failure| recognized(image, Some(b"MZ"), failure))?;
         for skipped in loaded {
             eprintln!("warning: {}: skipping a part of the resources: {skipped}", image.display());
         }
     }
     for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
         let loaded =
-            catalog.load(manifest).map_err(|failure| recognized(manifest, b"<", failure))?;
+            catalog.load(manifest).map_err(|failure| recognized(manifest, Some(b"<"), failure))?;
         for skipped in loaded {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
     }
     for classes in arguments.get_many::<PathBuf>("mof").unwrap_or_default() {
-        catalog.load_classes(classes)?;
+        catalog.load_classes(classes).map_err(|failure| recognized(classes, None, failure))?;
     }
     let in_hex = arguments.try_get_many::<String>("hex").ok().flatten();
     catalog.show_in_hex(in_hex.unwrap_or_default().cloned());
     // Commands that omit WPP messages do not have this option.
     let formats = arguments.try_get_many::<PathBuf>("tmf");
     for formats in formats.ok().flatten().unwrap_or_default() {
+        // A TMF file is text in any encoding, so nothing in a file of another format is an error.
+        if let Some(found) = other_format(formats, None) {
+            return Err(Failure::Format { file: formats.clone(), found });
+        }
         for skipped in catalog.load_formats(formats)? {
             warn(&skipped);
         }
@@ -124,16 +128,24 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     Ok(catalog)
 }
 
-/// Names the format of a file that could not be loaded, if the format is known and its files do not
-/// start with `own`.
-fn recognized(path: &Path, own: &[u8], failure: impl Into<Failure>) -> Failure {
+/// Names the format of a file that could not be loaded; see [`other_format`].
+fn recognized(path: &Path, own: Option<&[u8]>, failure: impl Into<Failure>) -> Failure {
+    other_format(path, own)
+        .map_or_else(|| failure.into(), |found| Failure::Format { file: path.to_owned(), found })
+}
+
+/// Returns the format of a file, if the format is known and the file does not start with `own`.
+fn other_format(path: &Path, own: Option<&[u8]>) -> Option<OtherFormat> {
+    // The bytes of a pipe can be read only once.
+    if !path.is_file() {
+        return None;
+    }
     let mut start = Vec::new();
-    let read = File::open(path)
-        .and_then(|file| file.take(OtherFormat::PROBE as u64).read_to_end(&mut start));
+    let file = File::open(path).ok()?;
+    file.take(OtherFormat::PROBE as u64).read_to_end(&mut start).ok()?;
     // A byte order mark may precede text.
-    let is_own = start.windows(own.len()).take(4).any(|bytes| bytes == own);
-    let found = read.ok().filter(|_| !is_own).and_then(|_| OtherFormat::of(&start));
-    found.map_or_else(|| failure.into(), |found| Failure::Format { file: path.to_owned(), found })
+    let is_own = own.is_some_and(|own| start.windows(own.len()).take(4).any(|bytes| bytes == own));
+    if is_own { None } else { OtherFormat::of(&start) }
 }
 
 /// Returns the option for the formats of WPP messages.
@@ -212,7 +224,8 @@ fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
         .map_err(|source| SymbolError::Reader { program: "etl".into(), source })?;
     symbols = symbols.read_by(program, [READ_SYMBOLS]);
     for pdb in paths("pdb") {
-        symbols.load(pdb)?;
+        let magic = b"Microsoft C/C++ ";
+        symbols.load(pdb).map_err(|failure| recognized(pdb, Some(magic), failure))?;
     }
     for folder in paths("symbols") {
         for skipped in symbols.load_folder(folder)? {
@@ -470,6 +483,11 @@ enum Failure {
     Other(#[from] OtherError),
     #[error("cannot compare {}: {source}", file.display())]
     Compare { file: PathBuf, source: OursError },
+    #[error(
+        "cannot write {}: it is an input file; name another file with --out",
+        file.display()
+    )]
+    Input { file: PathBuf },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     #[error(
@@ -656,8 +674,8 @@ fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
             out.flush()?;
             summary
         }
-        Some(file) => {
-            write_through(file, |out| print(&mut input, &selection, format, by_field, width, out))?
+        Some(_) => {
+            write_out(arguments, |out| print(&mut input, &selection, format, by_field, width, out))?
         }
     };
     Ok(input.finish(&summary.damages))
@@ -923,29 +941,61 @@ fn required<'a, T: Clone + Send + Sync + 'static>(
     value.ok_or(Failure::Argument(name))
 }
 
-/// Writes a file through a temporary file, so that it is written either completely or not at all.
-fn write_through<T>(
-    file: &Path,
+/// Writes the output file through a temporary file, so that it is written either completely or not
+/// at all. Writes to a device or a pipe directly. Refuses to replace an input file.
+fn write_out<T>(
+    arguments: &ArgMatches,
     write: impl FnOnce(&mut io::BufWriter<File>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    let file = out(arguments)?;
     let failed = |source| Failure::Write { file: file.to_owned(), source };
-    let mut beside = file.as_os_str().to_owned();
-    beside.push(".part");
-    let mut out =
-        io::BufWriter::with_capacity(OUTPUT_BUFFER, File::create(&beside).map_err(failed)?);
+    let (open, replaced) = match std::fs::metadata(file) {
+        Ok(known) if known.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
+        // A link continues to name the file that it names.
+        Ok(known) if known.is_file() => through(file.canonicalize().map_err(failed)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => through(file.clone()),
+        // Writing to anything else has no effect on another file of that name.
+        _ => (file.clone(), None),
+    };
+    let written = [Some(&open), replaced.as_ref()].into_iter().flatten();
+    let written: Vec<_> = written.filter_map(|path| path.canonicalize().ok()).collect();
+    let mut read = inputs(arguments).filter_map(|path| path.canonicalize().ok());
+    if read.any(|path| written.contains(&path)) {
+        return Err(Failure::Input { file: file.clone() });
+    }
+    let created = File::options().write(true).create(true).truncate(true).open(&open);
+    let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, created.map_err(failed)?);
     let written = write(&mut out).and_then(|written| {
         out.flush()?;
-        std::fs::rename(&beside, file)?;
+        if let Some(replaced) = &replaced {
+            std::fs::rename(&open, replaced)?;
+        }
         Ok(written)
     });
     written.map_err(|failure| {
-        // Report only the first failure.
-        let _unheard = std::fs::remove_file(&beside);
+        if replaced.is_some() {
+            // Report only the first failure.
+            let _unheard = std::fs::remove_file(&open);
+        }
         match failure {
             Failure::Output(source) => failed(source),
             other => other,
         }
     })
+}
+
+/// Returns the temporary file for a file, and the file.
+fn through(file: PathBuf) -> (PathBuf, Option<PathBuf>) {
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(".part");
+    (beside.into(), Some(file))
+}
+
+/// Returns the paths of all files that a command reads.
+fn inputs(arguments: &ArgMatches) -> impl Iterator<Item = &PathBuf> {
+    ["file", "man", "image", "mof", "tmf", "pdb", "symbols"]
+        .into_iter()
+        .flat_map(|name| arguments.try_get_many::<PathBuf>(name).ok().flatten().unwrap_or_default())
 }
 
 fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -975,28 +1025,19 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let to = out(arguments)?;
     let name = to.display().to_string();
     let options = merge::Options { compress: arguments.get_flag("compress") };
-    let mut part = to.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
-    let failed = |source| Failure::Write { file: to.clone(), source };
-    let file = File::create(&part).map_err(failed)?;
     let keeps = |trace: usize, record: &RecordRef<'_>| {
         parts.get_mut(trace).map_or(Some(Kept::Selected), |part| part.keeps(record))
     };
-    let merged = merge::merge_part(&mut traces, &name, options, keeps, file);
-    let merged = merged.map_err(|source| Failure::Merge {
-        file: source.trace().and_then(|trace| files.get(trace).copied()).unwrap_or(to).clone(),
-        source,
-    });
-    let merged = match merged {
-        Ok((_, merged)) => merged,
-        Err(failure) => {
-            // Report only the first failure.
-            let _unheard = std::fs::remove_file(&part);
-            return Err(failure);
-        }
-    };
-    std::fs::rename(&part, to).map_err(failed)?;
+    let merged = write_out(arguments, |file| {
+        // The end of a merge updates the header, which a pipe does not allow.
+        file.stream_position()?;
+        let merged = merge::merge_part(&mut traces, &name, options, keeps, file);
+        let (_, merged) = merged.map_err(|source| Failure::Merge {
+            file: source.trace().and_then(|trace| files.get(trace).copied()).unwrap_or(to).clone(),
+            source,
+        })?;
+        Ok(merged)
+    })?;
     let mut out = io::stdout().lock();
     write!(out, "{} events ", merged.events)?;
     if merged.others > 0 {
@@ -1055,7 +1096,7 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let damages = page.add_files(&mut sources, &symbols)?;
     let out = out(arguments)?;
     let mut written = None;
-    write_through(out, |file| {
+    write_out(arguments, |file| {
         written = Some(page.finish(file)?);
         Ok(())
     })?;

@@ -40,6 +40,14 @@ pub enum MergeError {
         /// The reason.
         error: HeaderError,
     },
+    /// A trace has buffers of more processors than a merged trace can have.
+    #[error("cannot merge the trace: {error}")]
+    Processors {
+        /// The index of the trace.
+        trace: usize,
+        /// The reason.
+        error: HeaderError,
+    },
     /// A record cannot be copied.
     #[error("cannot merge the record at offset {offset:#x}: {error}")]
     Record {
@@ -72,6 +80,7 @@ impl MergeError {
         match self {
             Self::Read { trace, .. }
             | Self::Clock { trace, .. }
+            | Self::Processors { trace, .. }
             | Self::Record { trace, .. }
             | Self::Append { trace, .. } => Some(*trace),
             Self::Nothing | Self::Write(_) => None,
@@ -118,6 +127,8 @@ pub const fn is_of_session(hook: u16) -> bool {
 /// tolerance is necessary because the system time can be adjusted between the sessions' starts.
 const SAME_COUNTER: u64 = 2 * 10_000_000;
 
+/// The maximum number of processors of a merged trace.
+const MAX_PROCESSORS: u32 = 256;
 /// The valid sizes of a trace's buffers, in bytes.
 const BUFFER_SIZES: std::ops::RangeInclusive<u32> = 0x1000..=0x10_0000;
 
@@ -205,12 +216,19 @@ fn processors<R: Read + Seek>(traces: &mut [TraceFile<R>]) -> Result<u32, MergeE
     let mut processors = 0;
     for (number, trace) in traces.iter_mut().enumerate() {
         let failed = |error| MergeError::Read { trace: number, error };
-        processors = processors.max(trace.header().session.processors);
+        let stated = trace.header().session.processors;
+        let mut known = 0;
         for buffer in 0..trace.buffers() {
             if let Some(info) = trace.info(buffer).map_err(failed)? {
-                processors = processors.max(u32::from(info.processor) + 1);
+                known = known.max(u32::from(info.processor) + 1);
             }
         }
+        if known > MAX_PROCESSORS {
+            let error = HeaderError::Processors(known);
+            return Err(MergeError::Processors { trace: number, error });
+        }
+        // A header that states more is damaged, or not all of the machine's processors have buffers.
+        processors = processors.max(known).max(if stated <= MAX_PROCESSORS { stated } else { 0 });
     }
     Ok(processors)
 }

@@ -224,7 +224,7 @@ impl Names {
             Some("Process") => self.process_event(event, opcode),
             Some("Thread") => self.thread_event(event, opcode),
             Some("Image") => self.image_event(event, opcode),
-            Some("ImageId") => self.symbol_event(event),
+            Some("ImageId") if opcode == 36 => self.symbol_event(event),
             _ => None,
         };
         if noted == Some(true) {

@@ -189,11 +189,7 @@ impl StackRecord {
             hook::STACK_KEY_USER => keyed(Part::User)?,
             _ => return None,
         };
-        let time = event_time(event)?;
-        let thread = match event.field("StackThread")? {
-            Value::ThreadId(thread) => u32::try_from(*thread).ok()?,
-            _ => return None,
-        };
+        let (time, thread) = owner(event)?;
         let process = match event.field("StackProcess") {
             Some(Value::ProcessId(process)) => u32::try_from(*process).ok(),
             _ => None,
@@ -202,15 +198,23 @@ impl StackRecord {
     }
 }
 
-/// Returns the time of the event that a stack record belongs to, or `None` for other events.
-pub(crate) fn event_time(event: &Decoded) -> Option<i64> {
+/// Returns the time of the event that a stack record belongs to and the thread that wrote it, or
+/// `None` for other events.
+pub(crate) fn owner(event: &Decoded) -> Option<(i64, u32)> {
     let Kind::Kernel { hook } = event.kind else {
         return None;
     };
-    match event.field("EventTimeStamp")? {
-        Value::Int(time) if StackRecord::is_one(hook) => Some(*time),
+    match (event.field("EventTimeStamp")?, event.field("StackThread")?) {
+        (Value::Int(time), Value::ThreadId(thread)) if StackRecord::is_one(hook) => {
+            Some((*time, u32::try_from(*thread).ok()?))
+        }
         _ => None,
     }
+}
+
+/// Returns the thread that wrote an event. A kernel event can state another thread or none.
+pub(crate) fn writer(event: &Decoded) -> Option<u32> {
+    (event.kind == Kind::Event).then_some(event.thread_id)
 }
 
 fn pointer(event: &Decoded, name: &str) -> Option<u64> {
@@ -425,10 +429,12 @@ impl<T> Joiner<T> {
             if event.process_id == u32::MAX && best.is_none() {
                 best = Some(*number);
             }
-            others.push(*number);
+            if writer(event).is_none() {
+                others.push(*number);
+            }
         }
-        // The time alone nearly always identifies an event; its record can contain the affected
-        // thread instead of the thread that wrote it.
+        // The time alone nearly always identifies a kernel event; its record can contain the
+        // affected thread instead of the thread that wrote it.
         let best = match (best, others.as_slice()) {
             (None, [only]) => Some(*only),
             _ => best,

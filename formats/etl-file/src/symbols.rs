@@ -26,6 +26,7 @@ use pdb_addr2line::{ContextPdbData, TypeFormatterFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::decode::wpp::{DefectKind, Formats};
+use crate::input::{MAX_PDB, read_all};
 
 /// The kind of PDB symbol that is an annotation.
 const S_ANNOTATION: u16 = 0x1019;
@@ -195,7 +196,7 @@ impl Symbols {
             })?;
             answer.map_err(malformed)?
         } else {
-            parse(fs::read(path).map_err(failed)?).map_err(malformed)?
+            parse(File::open(path).map_err(failed)?).map_err(malformed)?
         };
         for message in &pdb.messages {
             // A message without a format is shown as bytes.
@@ -230,13 +231,14 @@ impl Symbols {
 /// # Errors
 /// Fails with [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
 pub fn formats_of(path: &Path) -> Result<(Formats, Vec<SkippedMessage>), SymbolError> {
-    let bytes =
-        fs::read(path).map_err(|source| SymbolError::Io { path: path.to_owned(), source })?;
+    let file =
+        File::open(path).map_err(|source| SymbolError::Io { path: path.to_owned(), source })?;
+    let malformed = |reason| SymbolError::Malformed { path: path.to_owned(), reason };
+    let bytes = contents(file).map_err(malformed)?;
     let read = || {
         let mut pdb = PDB::open(Cursor::new(bytes))?;
         messages(&mut pdb)
     };
-    let malformed = |reason| SymbolError::Malformed { path: path.to_owned(), reason };
     let messages = catch_unwind(read)
         .map_err(|_| malformed("the file is damaged".to_owned()))?
         .map_err(|error| malformed(error.to_string()))?;
@@ -257,6 +259,8 @@ fn stem(path: &str) -> String {
     stem.to_ascii_lowercase()
 }
 
+/// The first bytes of a PDB.
+const MAGIC: &[u8] = b"Microsoft C/C++ MSF 7.00\r\n\x1ADS\0\0\0";
 /// The time limit of a process that reads a PDB.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 /// The maximum size of a process's answer, in bytes.
@@ -270,11 +274,10 @@ type Answer = Result<Pdb, String>;
 /// damage to that process.
 ///
 /// # Errors
-/// Fails with the error of the input or output.
+/// Fails with the error of the output.
 pub fn answer(pdb: &mut impl Read, out: &mut impl Write) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    pdb.read_to_end(&mut bytes)?;
-    let answer: Answer = functions(bytes).map_err(|error| error.to_string());
+    let answer: Answer =
+        contents(pdb).and_then(|bytes| functions(bytes).map_err(|error| error.to_string()));
     serde_json::to_writer(&mut *out, &answer)?;
     out.flush()
 }
@@ -324,8 +327,20 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Reads a PDB as a whole.
+fn contents(mut pdb: impl Read) -> Result<Vec<u8>, String> {
+    let failed = |error: io::Error| error.to_string();
+    let mut start = Vec::new();
+    pdb.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(failed)?;
+    if start != MAGIC {
+        return Err("it is not a PDB of version 7".to_owned());
+    }
+    read_all(MAGIC.chain(pdb), MAX_PDB).map_err(failed)
+}
+
 /// Reads the functions of a PDB in this process.
-fn parse(bytes: Vec<u8>) -> Answer {
+fn parse(pdb: File) -> Answer {
+    let bytes = contents(pdb)?;
     catch_unwind(|| functions(bytes).map_err(|error| error.to_string()))
         .unwrap_or_else(|_| Err("the file is damaged".to_owned()))
 }

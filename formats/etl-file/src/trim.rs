@@ -57,8 +57,9 @@ pub struct Trimmer<'a> {
     decoder: Decoder<'a>,
     names: Names,
     running: Running,
-    /// The times of selected records, which stacks refer to.
-    times: Recent<i64>,
+    /// The times of selected records, which stacks refer to, with the threads that wrote them, if
+    /// known.
+    times: Recent<(i64, Option<u32>)>,
     /// The match ids of half stacks in selected events.
     halves: Recent<u64>,
 }
@@ -88,12 +89,13 @@ impl<'a> Trimmer<'a> {
         };
         self.running.follow(&mut event);
         self.names.resolve(&mut event);
-        if let Some(of) = stacks::event_time(&event) {
-            return self.times.contains(of).then_some(Kept::Needed);
+        if let Some((of, thread)) = stacks::owner(&event) {
+            let mut writers = [None, Some(thread)].into_iter();
+            return writers.any(|writer| self.times.contains((of, writer))).then_some(Kept::Needed);
         }
         let half = event.stack.as_ref().map(|stack| stack.match_id).filter(|half| *half != 0);
         if self.selection.wants(&event) {
-            self.times.add(record.timestamp);
+            self.times.add((record.timestamp, stacks::writer(&event)));
             if let Some(half) = half {
                 self.halves.add(half);
             }

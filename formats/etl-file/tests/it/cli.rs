@@ -169,6 +169,9 @@ fn files_of_other_formats_are_named() {
             &["report", "--out", "never.html", path],
             &["dump", &sample.path, "--man", path],
             &["dump", &sample.path, "--image", path],
+            &["dump", &sample.path, "--mof", path],
+            &["dump", &sample.path, "--tmf", path],
+            &["dump", &sample.path, "--pdb", path],
         ] {
             let output = etl(arguments);
             let complaint = text(&output.stderr);
@@ -307,6 +310,102 @@ fn output_that_cannot_be_written_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
     assert!(complaint.starts_with("etl: cannot write to standard output: "), "{complaint}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn files_without_end_and_folders_are_refused() {
+    let sample = sample(|_| {});
+    let folder = Path::new(&sample.path).parent().unwrap().to_str().unwrap();
+    for (option, file, said) in [
+        ("--man", "/dev/zero", "it has more than 64 MiB"),
+        ("--mof", "/dev/zero", "it has more than 64 MiB"),
+        ("--tmf", "/dev/zero", "is larger than 64 MiB, the limit for a TMF file"),
+        ("--pdb", "/dev/zero", "it is not a PDB of version 7"),
+        ("--man", folder, "Is a directory"),
+        ("--image", folder, "Is a directory"),
+        ("--mof", folder, "Is a directory"),
+        ("--pdb", folder, "Is a directory"),
+        ("--out", folder, "is a directory"),
+    ] {
+        let output = etl(&["dump", &sample.path, option, file]);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{option} {file}: {complaint}");
+        assert!(complaint.contains(said) && complaint.contains(file), "{option}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn output_goes_into_pipes_devices_and_the_files_of_links() {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+    let sample = sample(|_| {});
+    let folder = Path::new(&sample.path).parent().unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (pipe, full, link, file) = (path("pipe"), path("full"), path("link"), path("file"));
+    let expected = etl(&["dump", &sample.path]).stdout;
+    fs::write(&file, "old").unwrap();
+    symlink(&file, &link).unwrap();
+    let output = etl(&["dump", &sample.path, "--out", &link]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "the link was replaced");
+    assert_eq!(fs::read(&file).unwrap(), expected);
+
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).unwrap()
+    });
+    // Lets the reader end, even if the pipe was replaced.
+    let kept = fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let output = etl(&["dump", &sample.path, "--out", &pipe]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    drop(kept);
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo(), "the pipe was replaced");
+    assert_eq!(reader.join().unwrap(), expected);
+
+    symlink("/dev/full", &full).unwrap();
+    for command in ["dump", "report", "merge"] {
+        let output = etl(&[command, &sample.path, "--out", &full]);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command}: {complaint}");
+        assert!(complaint.contains("No space left on device"), "{command}: {complaint}");
+        assert!(fs::symlink_metadata(&full).unwrap().is_symlink(), "the device was replaced");
+    }
+}
+
+#[test]
+fn an_input_file_is_never_replaced() {
+    let sample = sample(|_| {});
+    let content = fs::read(&sample.path).unwrap();
+    let manifest = manifest();
+    let manifest = manifest.to_str().unwrap();
+    let part = format!("{}.part", sample.path);
+    fs::write(&part, &content).unwrap();
+    for (command, input, out) in [
+        ("dump", sample.path.as_str(), sample.path.as_str()),
+        ("report", &sample.path, &sample.path),
+        ("merge", &sample.path, &sample.path),
+        // The temporary file would replace it.
+        ("merge", &part, &sample.path),
+    ] {
+        let output = etl(&[command, input, "--man", manifest, "--out", out]);
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert_eq!(
+            text(&output.stderr),
+            format!("etl: cannot write {out}: it is an input file; name another file with --out\n")
+        );
+        for file in [&sample.path, &part] {
+            assert!(fs::read(file).unwrap() == content, "{command} has replaced {file}");
+        }
+    }
+    fs::remove_file(&part).unwrap();
+    let copy = format!("{}.man", sample.path);
+    fs::copy(manifest, &copy).unwrap();
+    let output = etl(&["dump", &sample.path, "--man", &copy, "--out", &copy]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(fs::read(copy).unwrap(), fs::read(manifest).unwrap());
 }
 
 #[test]

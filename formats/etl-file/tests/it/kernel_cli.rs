@@ -302,7 +302,7 @@ fn a_file_without_symbols_is_named_in_the_error() {
         .output()
         .unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("cannot read the symbols of"), "{message}");
+    assert!(message.contains("it is a trace (.etl); name it without an option"), "{message}");
 }
 
 /// Returns a provider's event with an extended item about its stack.

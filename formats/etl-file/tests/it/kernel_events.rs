@@ -404,24 +404,28 @@ fn upper_halves_of_addresses_are_neither_text_nor_frames() {
 
 #[test]
 fn classic_events_of_kernel_classes_have_their_fields() {
-    let record = ClassicRecord {
-        class: Guid::from_u128(0xb3e6_75d7_2554_4f18_830b_2762_7325_60de),
-        opcode: 36,
-        payload: {
-            let mut payload = 0x7FF6_0000_0000_u64.to_le_bytes().to_vec();
-            payload.extend(0x55_u32.to_le_bytes());
-            payload.extend(Guid::from_u128(0x99).to_bytes());
-            payload.extend(3_u32.to_le_bytes());
-            payload.extend(b"sample.pdb\0");
-            payload
-        },
-        ..ClassicRecord::default()
-    };
-    let decoded = kernel::decode(&record.encode().unwrap()).unwrap();
-    assert_eq!(names(&decoded), (Some("ImageId"), Some("DbgIdRSDS")));
-    assert_eq!(decoded.problems, []);
-    assert_eq!(decoded.field("Age"), Some(&Value::UInt(3)));
-    assert_eq!(decoded.field("PdbFileName"), Some(&text("sample.pdb")));
+    let image = [0x7FF6_0000_0000_u64.to_le_bytes().as_slice(), &0x55_u32.to_le_bytes()].concat();
+    let guid = Guid::from_u128(0x99).to_bytes();
+    let pdb = [image.as_slice(), &guid, &3_u32.to_le_bytes(), b"sample.pdb\0"].concat();
+    let versions = [image.as_slice(), &0x1234_5678_u32.to_le_bytes(), &[1, 0, 2, 0]].concat();
+    for (opcode, payload, event, field, value) in [
+        (32, &image, "None", "ProcessId", Value::ProcessId(0x55)),
+        (36, &pdb, "DbgIdRSDS", "Age", Value::UInt(3)),
+        (37, &pdb, "DbgIdILRSDS", "PdbFileName", text("sample.pdb")),
+        (38, &versions, "DbgPPDB", "MinorVersion", Value::UInt(2)),
+        (40, &image, "DbgDeterm", "ProcessId", Value::ProcessId(0x55)),
+    ] {
+        let record = ClassicRecord {
+            class: Guid::from_u128(0xb3e6_75d7_2554_4f18_830b_2762_7325_60de),
+            opcode,
+            payload: payload.clone(),
+            ..ClassicRecord::default()
+        };
+        let decoded = kernel::decode(&record.encode().unwrap()).unwrap();
+        assert_eq!(names(&decoded), (Some("ImageId"), Some(event)));
+        assert_eq!(decoded.problems, [], "{event}");
+        assert_eq!(decoded.field(field), Some(&value), "{event}");
+    }
 }
 
 #[test]

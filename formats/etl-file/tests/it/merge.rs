@@ -463,13 +463,23 @@ fn the_header_of_a_merged_trace_is_made_for_all_sessions() {
 #[test]
 fn processors_that_the_header_does_not_count_keep_their_events() {
     let mut file = trace(ClockType::Qpc, 0, 40, Losses::default());
+    let good = file.clone();
     let events = Trace::parse(&file).unwrap().events().count();
-    // The header states one processor (NumberOfProcessors), but the buffers come from two.
-    file[0x74..0x78].copy_from_slice(&1_u32.to_le_bytes());
-    let all = merged(&[file]);
-    assert_eq!(all.events().count(), events);
-    assert_eq!(all.header().session.processors, 2);
-    assert!(all.events().any(|event| event.processor == 1));
+    // The header states one processor (NumberOfProcessors) or too many, but the buffers come from
+    // two.
+    for stated in [1, u32::MAX] {
+        file[0x74..0x78].copy_from_slice(&stated.to_le_bytes());
+        let all = merged(&[file.clone()]);
+        assert_eq!(all.events().count(), events);
+        assert_eq!(all.header().session.processors, 2);
+        assert!(all.events().any(|event| event.processor == 1));
+    }
+    // The processor of the last buffer.
+    let last = file.len() - u32::from_le_bytes(file[..4].try_into().unwrap()) as usize;
+    file[last + 0x28..last + 0x2A].copy_from_slice(&300_u16.to_le_bytes());
+    let error = merge(&[good, file], Options::default()).unwrap_err();
+    assert_eq!(error.trace(), Some(1));
+    assert!(error.to_string().contains("the processor count 301 is invalid"), "{error}");
 }
 
 /// The offsets of the header's frequency, clock type and processor speed in a file.

@@ -165,23 +165,27 @@ fn the_images_of_a_process_end_with_it() {
 
 #[test]
 fn the_symbols_of_an_image_have_an_identity() {
-    let record = ClassicRecord {
-        class: Guid::from_u128(0xb3e6_75d7_2554_4f18_830b_2762_7325_60de),
-        opcode: 36,
-        payload: {
-            let mut payload = NTOSKRNL.to_le_bytes().to_vec();
-            payload.extend(0_u32.to_le_bytes());
-            payload.extend(Guid::from_u128(0x99).to_bytes());
-            payload.extend(3_u32.to_le_bytes());
-            payload.extend(b"ntkrnlmp.pdb\0");
-            payload
-        },
-        ..ClassicRecord::default()
+    let symbols = |opcode, guid, name: &[u8]| {
+        let record = ClassicRecord {
+            class: Guid::from_u128(0xb3e6_75d7_2554_4f18_830b_2762_7325_60de),
+            opcode,
+            payload: {
+                let mut payload = NTOSKRNL.to_le_bytes().to_vec();
+                payload.extend(0_u32.to_le_bytes());
+                payload.extend(Guid::from_u128(guid).to_bytes());
+                payload.extend(3_u32.to_le_bytes());
+                payload.extend(name);
+                payload
+            },
+            ..ClassicRecord::default()
+        };
+        kernel::decode(&record.encode().unwrap()).unwrap().into_decoded(&CLOCK, 0, 0)
     };
-    let symbols = kernel::decode(&record.encode().unwrap()).unwrap();
     let names = observed(&[
         image(0x1403, 100, 4, NTOSKRNL, "ntoskrnl.exe"),
-        symbols.into_decoded(&CLOCK, 0, 0),
+        symbols(36, 0x99, b"ntkrnlmp.pdb\0"),
+        // The PDB of the intermediate language does not describe machine code.
+        symbols(37, 0x98, b"intermediate.pdb\0"),
     ]);
     let found = names.symbols(50, NTOSKRNL + 5, 100).unwrap();
     assert_eq!((found.guid, found.age, &*found.pdb), (Guid::from_u128(0x99), 3, "ntkrnlmp.pdb"));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
 use etl_file::write::Losses;
-use etl_file::{ClockType, EncodedRecord, FileTime, LogFileHeader, Trace};
+use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, LogFileHeader, Trace};
 use etl_fixtures::{decoders, kernel_records, trace};
 use serde_json::Value as Json;
 
@@ -126,6 +126,27 @@ fn a_part_by_time_has_what_its_events_need() {
     // The header event is a record, too.
     let lines = decoders::dump("dissect_kernel.py", &files.part);
     assert_eq!(lines.len(), 12);
+}
+
+#[test]
+fn an_event_never_gets_the_stack_of_another_thread() {
+    let event = EventRecord { thread_id: 70, ..trace::manifest_event(0, 300) };
+    let provider = event.provider.to_string();
+    let stack = kernel_records::stack(300, 7, 9, &[NTOSKRNL + 16]);
+    let records: Vec<(i64, EncodedRecord)> = vec![
+        (300, kernel(0x030b, 2, 300, vec![7, 0, 0, 0])),
+        (300, EncodedRecord::new(&event).unwrap()),
+        (305, kernel(0x1820, 2, 305, stack)),
+    ];
+    let files = Files::new(&trace::of_records(LogFileHeader::default(), 400, records.clone()));
+    let said = files.cut(&["--provider", &provider]);
+    assert!(said.contains("omitted 2 records that are not selected; 0 records are kept"), "{said}");
+    assert_eq!(events(&files.part, &[]), events(&files.whole, &["--provider", &provider]));
+    // The kernel event is missing altogether.
+    let alone = trace::of_records(LogFileHeader::default(), 400, records[1..].to_vec());
+    let alone = events(&Files::new(&alone).whole, &[]);
+    assert_eq!(names(&alone), [("-", 300), ("Stack", 305)]);
+    assert!(alone[0]["stack"].is_null(), "{alone:#?}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ use etw_wire::Guid;
 
 use crate::decode::schema::Schema;
 use crate::decode::wpp::{Formats, FormatsError, SkippedFormat};
+use crate::input::{MAX_MANIFEST, read};
 use crate::mof::{Classes, MofError};
 
 /// The providers of all loaded manifests and images, and the formats of WPP messages.
@@ -47,7 +48,7 @@ impl Catalog {
     /// Fails with [`LoadError`] if the file cannot be read or is not a manifest.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Result<Vec<Skipped>, LoadError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path)
+        let bytes = read(path, MAX_MANIFEST)
             .map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
         let text = text(&bytes).ok_or_else(|| LoadError::Encoding { path: path.to_owned() })?;
         self.add(&text).map_err(|source| {
