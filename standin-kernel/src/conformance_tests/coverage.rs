@@ -26,8 +26,6 @@ const LIST: &str = "docs/reference/coverage.md";
 /// Routines that check their arguments but have no effect that a driver without hardware can
 /// observe, because they set properties of things that do not exist in the stand-in kernel.
 const WITHOUT_EFFECT: &[&str] = &[
-    "CmRegisterCallback",
-    "CmRegisterCallbackEx",
     "ExSetTimerResolution",
     "IoRegisterBootDriverCallback",
     "IoRegisterPlugPlayNotification",
@@ -40,7 +38,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "KeRegisterNmiCallback",
     "PoFxSetComponentWake",
     "PoFxSetDeviceIdleTimeout",
-    "ObRegisterCallbacks",
     "WdfControlDeviceInitSetShutdownNotification",
     "WdfDeviceAddRemovalRelationsPhysicalDevice",
     "WdfDeviceAssignMofResourceName",

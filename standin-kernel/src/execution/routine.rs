@@ -5,7 +5,7 @@ use std::{marker::PhantomData, ptr::NonNull};
 use crate::ground::{NtStatus, abi::Pointee, irql::Irql};
 
 /// The maximum number of parameters of a routine.
-pub const MAX_ARGUMENTS: usize = 11;
+pub const MAX_ARGUMENTS: usize = 15;
 
 /// The arguments of a call, one per register. Unused arguments are zero.
 pub type Registers = [u64; MAX_ARGUMENTS];
@@ -305,6 +305,8 @@ functions! {
     A1 A2 A3 A4 A5 A6 A7 A8 A9;
     A1 A2 A3 A4 A5 A6 A7 A8 A9 A10;
     A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11;
+    A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12 A13 A14;
+    A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12 A13 A14 A15;
 }
 
 /// Returns the low 32 bits of a register, which contain a `ULONG` argument.
@@ -356,7 +358,7 @@ mod tests {
         fn all(_: &(), first: u64, second: u64, third: u64) -> u64 {
             first + 10 * second + 100 * third
         }
-        let registers = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1];
+        let registers = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5];
         assert_eq!((Routine::of(all).call)(&(), registers), 321);
         let entry = Routine::after_globals(all);
         assert_eq!((entry.call)(&(), registers), 432);

@@ -31,6 +31,16 @@ abi! {
         dump as "DumpData": u32,
         reserved_1: u32,
     }
+    /// The opens of a file or device, by access and sharing mode.
+    ShareAccess as "_SHARE_ACCESS" {
+        opens as "OpenCount": u32,
+        readers as "Readers": u32,
+        writers as "Writers": u32,
+        deleters as "Deleters": u32,
+        share_read as "SharedRead": u32,
+        share_write as "SharedWrite": u32,
+        share_delete as "SharedDelete": u32,
+    }
     /// A queue of requests for a device.
     DeviceQueue as "_KDEVICE_QUEUE" {
         /// `DeviceQueueObject`.

@@ -446,4 +446,12 @@ abi! {
         set_item as "EvtWmiInstanceSetItem": u64,
         execute_method as "EvtWmiInstanceExecuteMethod": u64,
     }
+    /// The key of a property, and its locale.
+    DevicePropertyData as "_WDF_DEVICE_PROPERTY_DATA" {
+        size as "Size": u32,
+        reserved: u32,
+        key as "PropertyKey": u64,
+        locale as "Lcid": u32,
+        flags as "Flags": u32,
+    }
 }

@@ -63,7 +63,11 @@ fn a_device_has_registry_keys_and_properties() {
         "key 0 0 7 0 0 c0000008", "value 0 0 3 [1, 2, 3]", "removed 0 c0000034",
     ]);
     bench.command(commands::PROPERTIES);
-    bench.assert_news(&["enumerator 0 ROOT", "short c0000023 missing c0000034 0"]);
+    bench.assert_news(&[
+        "enumerator 0 ROOT", "short c0000023 missing c0000034 0",
+        r"instance 0 ROOT\ETW_KMDF_DRIVER\0000", "keyed c0000034 0 0 1234 4 7",
+        "deleted 0 c0000034 c0000004",
+    ]);
     bench.leave();
 }
 

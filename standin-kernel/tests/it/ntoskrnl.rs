@@ -395,6 +395,11 @@ fn keys_and_values_are_those_of_the_registry() {
 }
 
 #[test]
+fn registry_callbacks_are_notified_of_operations_on_keys() {
+    passes_on(&Kernel::new(), "registry-callbacks");
+}
+
+#[test]
 fn paths_are_relative_to_the_systems_keys() {
     let kernel = Kernel::new();
     passes_on(&kernel, "registry-relative");

@@ -45,6 +45,8 @@ pub struct Compiler {
     headers: Vec<PathBuf>,
     /// The header with C's exception names, which the WDK includes in every file, if there is one.
     included: Option<PathBuf>,
+    /// True if the headers lack the declarations in [`NEWER`].
+    lacks_newer: bool,
     /// The KMDF minor version of the headers.
     kmdf: u32,
     functions: Value,
@@ -106,12 +108,15 @@ impl Compiler {
         headers.push(shared.clone());
         let clang = packages::c_compiler()?;
         let functions = data("functions.json")?;
+        let wdm = files::read(kernel.join("wdm.h"))?;
+        let lacks_newer = !String::from_utf8_lossy(&wdm).contains("ExAllocatePoolZero");
         let exports = Exports::new(&functions, &data("samples.json")?, &data("statics.json")?);
         Ok(Self {
             clang,
             toolchain: Toolchain::find_or_install(Machine::X64)?,
             headers,
             included: Some(shared.join("warning.h")).filter(|file| file.is_file()),
+            lacks_newer,
             kmdf: kmdf.0,
             functions,
             exports,
@@ -141,7 +146,7 @@ impl Compiler {
         let overlay = out.join("overlay.json");
         // The case of the headers' names differs from the names in `#include` directives.
         files::write(&overlay, &overlay_of(&headers, &self.headers, repository)?)?;
-        files::write(out.join("newer.h"), NEWER)?;
+        files::write(out.join("newer.h"), if self.lacks_newer { NEWER } else { "" })?;
         let count = self.function_count();
         let mut objects = Vec::new();
         for source in &project.sources {

@@ -37,6 +37,8 @@ pub const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, Wd
      L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GR;;;WD)\");\n\
      DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_RW_RES_R, \
      L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGW;;;WD)(A;;GR;;;RC)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_RWX_RES_RWX, \
+     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGWGX;;;WD)(A;;GRGWGX;;;RC)\");\n\
      __declspec(dllimport) int IoCreateDevice(void *, unsigned, const void *, unsigned, unsigned, \
      unsigned char, void **);\n\
      /* As wdmsec.lib has it, but for the descriptor. */\n\

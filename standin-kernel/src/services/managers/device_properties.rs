@@ -1,6 +1,15 @@
 //! The device properties that the Plug and Play manager stores (`DEVICE_REGISTRY_PROPERTY`).
 
-use crate::{NtStatus, ground::NtResult, services::strings::text_bytes};
+use std::collections::BTreeMap;
+
+use etw_wire::Guid;
+use parking_lot::Mutex;
+
+use crate::{
+    NtStatus,
+    ground::NtResult,
+    services::strings::{text_bytes, units},
+};
 
 /// The identity of a device for the Plug and Play manager, as reported by its bus.
 #[derive(Clone, Debug, Default)]
@@ -105,4 +114,98 @@ pub fn find(
         property if property < property::END => Err(missing),
         _ => Err(NtStatus::INVALID_PARAMETER),
     }
+}
+
+/// The property of an interface or device: the interface's link or the device's instance path in upper
+/// case, the property key (`DEVPROPKEY`), and the locale.
+pub type PropertyName = (String, [u8; 20], u32);
+
+/// The type (`DEVPROPTYPE`) and the data of a property.
+pub type KeyedProperty = (u32, Vec<u8>);
+
+/// The properties that drivers have set.
+#[derive(Default)]
+pub struct KeyedProperties(Mutex<BTreeMap<PropertyName, KeyedProperty>>);
+
+impl KeyedProperties {
+    /// Returns a property.
+    pub fn get(&self, name: &PropertyName) -> Option<KeyedProperty> {
+        self.0.lock().get(name).cloned()
+    }
+
+    /// Sets a property, or deletes it if there is no value.
+    pub fn set(&self, name: PropertyName, value: Option<KeyedProperty>) {
+        let mut all = self.0.lock();
+        match value {
+            Some(value) => all.insert(name, value),
+            None => all.remove(&name),
+        };
+    }
+}
+
+/// Returns the name of a property of a device or an interface.
+pub fn named(owner: &str, key: [u8; 20], locale: u32) -> NtResult<PropertyName> {
+    /// `LOCALE_USER_DEFAULT` and `LOCALE_SYSTEM_DEFAULT`, which are placeholders for other locales.
+    const DEFAULTS: [u32; 2] = [0x400, 0x800];
+    if DEFAULTS.contains(&locale) {
+        return Err(NtStatus::UNSUCCESSFUL);
+    }
+    Ok((owner.to_uppercase(), key, locale))
+}
+
+/// `DEVPROP_TYPE_UINT32`, `DEVPROP_TYPE_GUID`, `DEVPROP_TYPE_STRING` and `DEVPROP_TYPE_STRING_LIST`.
+mod kind {
+    pub const UINT32: u32 = 0x07;
+    pub const GUID: u32 = 0x0D;
+    pub const STRING: u32 = 0x12;
+    pub const STRING_LIST: u32 = 0x2012;
+}
+
+/// The format of `DEVPKEY_Device_DeviceDesc` and the other keys for the properties that the system has
+/// had since Windows 2000, with the identifiers, properties and types of these keys.
+const DEVICE: Guid = Guid::from_u128(0xA45C_254E_DF1C_4EFD_8020_67D1_46A8_50E0);
+const KEYS: [(u32, u32, u32); 14] = [
+    (2, property::DESCRIPTION, kind::STRING),
+    (3, property::HARDWARE_ID, kind::STRING_LIST),
+    (4, property::COMPATIBLE_IDS, kind::STRING_LIST),
+    (9, property::CLASS_NAME, kind::STRING),
+    (10, property::CLASS_GUID, kind::GUID),
+    (11, property::DRIVER_KEY, kind::STRING),
+    (13, property::MANUFACTURER, kind::STRING),
+    (14, property::FRIENDLY_NAME, kind::STRING),
+    (15, property::LOCATION, kind::STRING),
+    (16, property::PHYSICAL_NAME, kind::STRING),
+    (21, property::BUS_TYPE, kind::GUID),
+    (22, property::LEGACY_BUS, kind::UINT32),
+    (23, property::BUS_NUMBER, kind::UINT32),
+    (24, property::ENUMERATOR, kind::STRING),
+];
+/// `DEVPKEY_Device_InstanceId` and `DEVPKEY_Device_ContainerId`.
+const INSTANCE: (Guid, u32) = (Guid::from_u128(0x78C3_4FC8_104A_4ACA_9EA4_524D_5299_6E57), 256);
+const CONTAINER: (Guid, u32) = (Guid::from_u128(0x8C7E_D206_3F8A_4827_B3AB_AE9E_1FAE_FC6C), 2);
+
+/// Returns the property of a device that the system itself provides for a key. `find` returns a
+/// property by number (`DEVICE_REGISTRY_PROPERTY`).
+pub fn of_system(
+    key: &[u8; 20],
+    instance: &str,
+    find: impl FnOnce(u32) -> NtResult<Vec<u8>>,
+) -> NtResult<KeyedProperty> {
+    let missing = NtStatus::OBJECT_NAME_NOT_FOUND;
+    let [format @ .., a, b, c, d] = *key;
+    let key = (Guid::from_bytes(format), u32::from_le_bytes([a, b, c, d]));
+    if key == INSTANCE {
+        return Ok((kind::STRING, text_bytes(instance)));
+    }
+    let known = KEYS.iter().find(|(id, ..)| (DEVICE, *id) == key);
+    let known = known.map(|(_, number, kind)| (*number, *kind));
+    let container = (key == CONTAINER).then_some((property::CONTAINER, kind::GUID));
+    let (number, kind) = known.or(container).ok_or(missing)?;
+    let bytes = find(number)?;
+    if kind == kind::GUID && bytes.len() != 16 {
+        let text = String::from_utf16_lossy(&units(&bytes));
+        let guid = Guid::parse(text.trim_matches(['{', '}', '\0'])).map_err(|_| missing)?;
+        return Ok((kind, guid.to_bytes().to_vec()));
+    }
+    Ok((kind, bytes))
 }

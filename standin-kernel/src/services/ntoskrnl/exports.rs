@@ -50,6 +50,7 @@ const ALL: &[Entries] = &[
     io::pointers::ENTRIES,
     io::remove_locks::ENTRIES,
     io::safe_queues::ENTRIES,
+    io::share_access::ENTRIES,
     io::stack_limits::ENTRIES,
     io::stacks::ENTRIES,
     io::work_items::ENTRIES,

@@ -7,7 +7,11 @@ use super::{
     ex::pool,
     io::devices,
     ke::thread_objects,
-    ob::handles::{self, Target},
+    ob::{
+        callbacks::{self, HandleOperation},
+        filters::CREATE,
+        handles::{self, Target},
+    },
     se::{
         descriptors::{self, SELECTED, kept, present},
         security_descriptors::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts},
@@ -83,7 +87,7 @@ fn open_by_pointer(
     object: u64,
     _attributes: u32,
     _state: u64,
-    _access: u32,
+    access: u32,
     kind: u64,
     _mode: i8,
     handle: At<u64>,
@@ -92,17 +96,21 @@ fn open_by_pointer(
     if kind != 0 && data::object_type(type_name) != Some(kind) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    handles::reference(context, object);
-    let target = Target {
-        type_name,
-        object,
-        close: |context, object| {
-            handles::dereference(context, object);
-        },
-        has_reference: true,
-    };
-    handle.write(context, handles::open(context, target));
-    Ok(())
+    let processes = [0; 2];
+    let operation = HandleOperation { operation: CREATE, type_name, object, access, processes };
+    callbacks::notify(context, &operation, || {
+        handles::reference(context, object);
+        let target = Target {
+            type_name,
+            object,
+            close: |context, object| {
+                handles::dereference(context, object);
+            },
+            has_reference: true,
+        };
+        handle.write(context, handles::open(context, target));
+        Ok(())
+    })
 }
 
 fn set(context: &Context, handle: u64, information: u32, at: u64) -> NtResult {

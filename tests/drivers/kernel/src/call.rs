@@ -48,8 +48,23 @@ pub(crate) use same;
 #[derive(Clone, Copy)]
 pub struct Routine(Entry);
 
-type Entry =
-    unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> u64;
+type Entry = unsafe extern "C" fn(
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+) -> u64;
 
 impl Routine {
     /// Finds a routine. Must be called at `PASSIVE_LEVEL`.
@@ -72,14 +87,17 @@ impl Routine {
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address as *mut c_void) })
     }
 
-    /// Calls the routine with up to twelve arguments.
+    /// Calls the routine with up to fifteen arguments.
     pub fn call(self, arguments: &[u64]) -> u64 {
-        let mut x = [0; 12];
+        let mut x = [0; 15];
         x[..arguments.len()].copy_from_slice(arguments);
         // SAFETY: the callers pass the arguments that the routine requires. Wrong calls are faults
         // that a test expects.
         unsafe {
-            (self.0)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11])
+            (self.0)(
+                x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
+                x[13], x[14],
+            )
         }
     }
 }

@@ -139,6 +139,7 @@ fn interfaces(physical: u64, early: &mut Link) {
     properties(at(&mut link), of_interface.map(Routine::find));
     let of_device = ["IoGetDevicePropertyData", "IoSetDevicePropertyData"].map(Routine::find);
     properties(physical, of_device);
+    system_properties(physical, of_device[0]);
     let mut key = [0_u32; 5];
     same!(low(of_device[1].call(&[0x1234, at(&mut key), 0, 0, 7, 0, 0])), INVALID_REQUEST);
     for link in [&mut link, &mut again, early] {
@@ -162,6 +163,32 @@ fn interface_key(link: &mut Link) {
     close(key);
     same!(with_string(br"\??\nothing", |link| open(link, &mut key)), NOT_FOUND);
     same!(with_string(b"nothing", |link| open(link, &mut key)), INVALID_PARAMETER);
+}
+
+/// Reads properties that the system itself provides: the instance path, the hardware ids and the class.
+fn system_properties(physical: u64, get_routine: Routine) {
+    const DEVICE: [u32; 4] = [0xA45C_254E, 0x4EFD_DF1C, 0xD167_2080, 0xE050_A846];
+    const INSTANCE: [u32; 4] = [0x78C3_4FC8, 0x4ACA_104A, 0x4D52_A49E, 0x576E_9952];
+    let mut bytes = [0_u8; 128];
+    let mut get = |[a, b, c, d]: [u32; 4], id: u32| {
+        let (mut size, mut kind) = (0_u32, 0_u32);
+        let mut key = [a, b, c, d, id];
+        let (buffer, room) = (at(&mut bytes), 128);
+        let key = at(&mut key);
+        let status =
+            get_routine.call(&[physical, key, 0, 0, room, buffer, at(&mut size), at(&mut kind)]);
+        (low(status), kind, bytes, size as usize)
+    };
+    let (status, kind, bytes, size) = get(INSTANCE, 256);
+    same!((status, kind) == (0, 0x12), true);
+    same!(is_text(&bytes[..10], b"ROOT\\") && bytes[size - 2..size] == [0, 0], true);
+    let (status, kind, bytes, size) = get(DEVICE, 3);
+    same!((status, kind) == (0, 0x2012), true);
+    same!(bytes[size - 4..size] == [0; 4], true);
+    let (status, kind, bytes, size) = get(DEVICE, 10);
+    same!((status, kind, size) == (0, 0x0D, 16), true);
+    same!(bytes[..4] == 0x4D36_E97D_u32.to_le_bytes(), true);
+    same!(get(DEVICE, 99).0, NOT_FOUND);
 }
 
 /// Sets, reads and deletes a property of an interface or a device, with these routines.

@@ -1,8 +1,8 @@
 //! Files on the system volume.
 
 use crate::{
-    call::{at, boolean, call, low, same},
-    names::with_string,
+    call::{Routine, at, boolean, call, low, same},
+    names::{with_attributes, with_string},
     namespace::{is_named, of_file},
 };
 
@@ -156,6 +156,8 @@ pub fn run() {
     let truncated = call!("ZwSetInformationFile", handle, at(&mut block), at(&mut end), 8, 20);
     same!(low(truncated), 0);
     names(handle);
+    for_drivers();
+    sharing();
     call!("ZwClose", handle);
     let (_, _, handle) = open(FILE, APPEND, 7, OPEN, SYNCHRONOUS);
     // The handle appends to the end, regardless of the offset.
@@ -315,4 +317,57 @@ fn information(handle: u64) {
     let mut buffer = [0_u8; 4];
     same!(transfer("ZwReadFile", handle, &mut buffer, None) == (0, 2), true);
     same!(buffer[..2] == *b"12", true);
+}
+
+/// Opens a file as drivers do in other drivers' names: the arguments are those of `ZwCreateFile`, and more.
+fn for_drivers() {
+    let (mut handle, mut block) = (0_u64, [0_u64; 2]);
+    for routine in ["IoCreateFile", "IoCreateFileEx", "IoCreateFileSpecifyDeviceObjectHint"] {
+        let status = with_attributes(0, FILE, 0x240, |attributes| {
+            let arguments = [
+                at(&mut handle),
+                READ,
+                attributes,
+                at(&mut block),
+                0,
+                0x80,
+                7,
+                OPEN,
+                SYNCHRONOUS,
+                0,
+                0,
+                0,
+                0,
+                0x100,
+                0,
+            ];
+            low(Routine::find(routine).call(&arguments))
+        });
+        same!((status, block[1]) == (0, 1), true);
+        call!("ZwClose", handle);
+    }
+}
+
+/// The counts of a file's opens, which a driver keeps.
+fn sharing() {
+    /// `FILE_OBJECT`.
+    type File = [u64; 27];
+    let (mut first, mut second, mut third): (File, File, File) = ([0; 27], [0; 27], [0; 27]);
+    let mut opens = [9_u32; 7];
+    call!("IoSetShareAccess", 1, 1, at(&mut first), at(&mut opens));
+    same!(opens == [1, 1, 0, 0, 1, 0, 0], true);
+    let check = |access: u64, share: u64, file: &mut File, opens: &mut [u32; 7], adds: u64| {
+        low(call!("IoCheckShareAccess", access, share, at(file), at(opens), adds))
+    };
+    same!(check(2, 3, &mut second, &mut opens, 1), SHARING_VIOLATION);
+    same!(check(1, 2, &mut second, &mut opens, 1), SHARING_VIOLATION);
+    same!(check(1, 1, &mut second, &mut opens, 0), 0);
+    same!(opens == [1, 1, 0, 0, 1, 0, 0], true);
+    call!("IoUpdateShareAccess", at(&mut second), at(&mut opens));
+    same!(opens == [2, 2, 0, 0, 2, 0, 0], true);
+    // An open that reads only attributes does not count.
+    same!(check(0x80, 0, &mut third, &mut opens, 1), 0);
+    same!(opens == [2, 2, 0, 0, 2, 0, 0], true);
+    call!("IoRemoveShareAccess", at(&mut first), at(&mut opens));
+    same!(opens == [1, 1, 0, 0, 1, 0, 0], true);
 }

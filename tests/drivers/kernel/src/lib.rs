@@ -77,6 +77,7 @@ const SERVICES: &[(&str, fn())] = &[
     ("tables", tables::run),
     ("characters", characters::run),
     ("registry", registry::keys::run),
+    ("registry-callbacks", registry::callbacks::run),
     ("registry-relative", registry::relative::relative),
     ("registry-table", registry::query_table::table),
     ("named-events", named_events::run),

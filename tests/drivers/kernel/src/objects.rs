@@ -1,6 +1,6 @@
 //! Events, mutexes and semaphores, and waits for them on one thread.
 
-use crate::call::{at, call, low, same};
+use crate::call::{at, call, driver, low, same};
 
 /// The statuses of waits.
 pub const SUCCESS: u32 = 0;
@@ -42,6 +42,30 @@ pub fn run() {
     mutexes();
     semaphores();
     several();
+    references();
+    requests();
+}
+
+/// The routines with which drivers count references, besides those that macros call.
+fn references() {
+    let object = driver();
+    same!(call!("ObReferenceObjectSafe", object) & 0xFF, 1);
+    same!(call!("ObReferenceObjectSafeWithTag", object, 7) & 0xFF, 1);
+    same!(low(call!("ObReferenceObjectByPointerWithTag", object, 0, 0, 0, 7)), 0);
+    call!("ObDereferenceObjectDeferDelete", object);
+    call!("ObDereferenceObjectDeferDelete", object);
+    call!("ObDereferenceObjectDeferDeleteWithTag", object, 7);
+}
+
+/// Requests for a device, of any size, and pool that counts against a quota.
+fn requests() {
+    let irp = call!("IoAllocateIrpEx", 0, 2, 0);
+    let size = call!("IoSizeOfIrpEx", 0, 2) & 0xFFFF;
+    same!(size, 208 + 2 * 72);
+    call!("IoFreeIrp", irp);
+    let block = call!("ExAllocatePoolWithQuota", 512, size);
+    call!("IoInitializeIrpEx", block, 0, size, 2);
+    call!("ExFreePool", block);
 }
 
 fn events() {

@@ -2,7 +2,7 @@
 
 use core::{
     ffi::c_void,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 use etw_driver_support::utf16;
@@ -59,8 +59,35 @@ const unsafe extern "C" fn registry(_context: u64, _class: u64, _argument: u64) 
     0
 }
 
-const unsafe extern "C" fn before_operation(_context: u64, _information: u64) -> u32 {
+/// The operations before and after which the routines were called: 1 for each creation of a handle, and
+/// 16 for each duplication.
+static BEFORE: AtomicU32 = AtomicU32::new(0);
+static AFTER: AtomicU32 = AtomicU32::new(0);
+
+/// Checks the information about an operation on a handle of the current process, and counts it.
+fn note_operation(count: &AtomicU32, context: u64, information: u64) {
+    let operation: u32 = field(information, 0);
+    same!(context, 0x77);
+    same!(field::<u32>(information, 4), 1);
+    same!(field::<u64>(information, 8), call!("IoGetCurrentProcess"));
+    count.fetch_add(if operation == 1 { 1 } else { 16 }, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn before_operation(context: u64, information: u64) -> u32 {
+    note_operation(&BEFORE, context, information);
+    let parameters: u64 = field(information, 32);
+    same!(field::<u32>(parameters, 0), 0x400);
+    same!(field::<u32>(parameters, 4), 0x400);
+    // SAFETY: the routine is allowed to store its context at this address.
+    unsafe { ((information + 24) as *mut u64).write(5) };
     0
+}
+
+unsafe extern "C" fn after_operation(context: u64, information: u64) {
+    note_operation(&AFTER, context, information);
+    same!(field::<u64>(information, 24), 5);
+    same!(field::<u32>(information, 32), 0);
+    same!(field::<u32>(field(information, 40), 0), 0x400);
 }
 
 fn of(routine: *const c_void) -> u64 {
@@ -82,8 +109,8 @@ impl Handles {
         // declaration matches the header.
         let kind = unsafe { wdk_sys::PsProcessType } as u64;
         Self {
-            operation: [kind, 1, routine, 0],
-            registration: [0x1_0100, 0x000C_000C, ALTITUDE.as_ptr() as u64, 0, 0],
+            operation: [kind, 3, routine, of(after_operation as *const c_void)],
+            registration: [0x1_0100, 0x000C_000C, ALTITUDE.as_ptr() as u64, 0x77, 0],
         }
     }
 
@@ -180,7 +207,32 @@ pub fn watch() {
     let (mut handle, mut second) = (0_u64, 0_u64);
     same!(Handles::new().register(&mut handle), 0);
     same!(Handles::new().register(&mut second), 0xC01C_0011);
+    open_process();
     call!("ObUnRegisterCallbacks", handle);
+    open_process();
+    same!(BEFORE.load(Ordering::Relaxed), 1 + 1 + 16);
+    same!(AFTER.load(Ordering::Relaxed), 1 + 1 + 16);
+}
+
+/// Opens handles of the current process: by its id, by its object, and by another handle.
+fn open_process() {
+    const QUERY: u64 = 0x400;
+    let (mut handle, mut other, mut copy) = (0_u64, 0_u64, 0_u64);
+    let mut attributes = [48_u64, 0, 0, 0x200, 0, 0];
+    let mut client = [call!("PsGetCurrentProcessId"), 0];
+    let status =
+        call!("ZwOpenProcess", at(&mut handle), QUERY, at(&mut attributes), at(&mut client));
+    same!(low(status), 0);
+    let process = call!("IoGetCurrentProcess");
+    let status = call!("ObOpenObjectByPointer", process, 0x200, 0, QUERY, 0, 0, at(&mut other));
+    same!(low(status), 0);
+    let current = u64::MAX;
+    let status =
+        call!("ZwDuplicateObject", current, handle, current, at(&mut copy), QUERY, 0x200, 0);
+    same!(low(status), 0);
+    for handle in [handle, other, copy] {
+        call!("ZwClose", handle);
+    }
 }
 
 /// Removes the registrations of [`watch`].

@@ -206,6 +206,67 @@ fn print_properties(device: WDFDEVICE) {
         &raw mut length
     );
     wdk::println!("short {short:x} missing {missing:x} {length}");
+    print_keyed_properties(device);
+}
+
+/// Prints a property that the system provides, and sets, reads and deletes another.
+fn print_keyed_properties(device: WDFDEVICE) {
+    let key = |fmtid: wdk_sys::DEVPROPGUID, pid: u32| wdk_sys::DEVPROPKEY { fmtid, pid };
+    let instance = key(
+        wdk_sys::GUID {
+            Data1: 0x78C3_4FC8,
+            Data2: 0x104A,
+            Data3: 0x4ACA,
+            Data4: [0x9E, 0xA4, 0x52, 0x4D, 0x52, 0x99, 0x6E, 0x57],
+        },
+        256,
+    );
+    let own = key(wdk_sys::GUID { Data1: 7, ..Default::default() }, 2);
+    let property = |key: &wdk_sys::DEVPROPKEY| wdk_sys::WDF_DEVICE_PROPERTY_DATA {
+        Size: size_of::<wdk_sys::WDF_DEVICE_PROPERTY_DATA>() as u32,
+        PropertyKey: key,
+        ..Default::default()
+    };
+    let (mut kind, mut memory): (u32, WDFMEMORY) = (0, ptr::null_mut());
+    let status = wdf!(
+        WdfDeviceAllocAndQueryPropertyEx,
+        device,
+        &mut property(&instance),
+        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut memory,
+        &raw mut kind
+    );
+    let mut size = 0;
+    let buffer = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
+    // SAFETY: the framework returned the buffer with this size, which is aligned for UTF-16.
+    let units = unsafe { slice::from_raw_parts(buffer.cast::<u16>(), size / 2 - 1) };
+    print_units("instance", status, units);
+    let (mut value, mut length) = (0x1234_u32, 0);
+    let mut query = |property: &mut wdk_sys::WDF_DEVICE_PROPERTY_DATA| {
+        let mut read = 0_u32;
+        let status = wdf!(
+            WdfDeviceQueryPropertyEx,
+            device,
+            property,
+            4,
+            (&raw mut read).cast(),
+            &raw mut length,
+            &raw mut kind
+        );
+        (status, read, length, kind)
+    };
+    let (before, ..) = query(&mut property(&own));
+    let set = |value: *mut u32| {
+        wdf!(WdfDeviceAssignProperty, device, &mut property(&own), 7, 4, value.cast())
+    };
+    let status = set(&raw mut value);
+    let (after, read, length, kind) = query(&mut property(&own));
+    wdk::println!("keyed {before:x} {status:x} {after:x} {read:x} {length} {kind:x}");
+    let status = set(ptr::null_mut());
+    let (after, ..) = query(&mut property(&own));
+    let (short, ..) = query(&mut wdk_sys::WDF_DEVICE_PROPERTY_DATA { Size: 8, ..property(&own) });
+    wdk::println!("deleted {status:x} {after:x} {short:x}");
 }
 
 fn print_version(device: WDFDEVICE) {

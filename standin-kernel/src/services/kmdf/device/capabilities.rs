@@ -10,7 +10,7 @@ use crate::{
     },
     services::{
         kmdf::state::{
-            device::DeviceData,
+            device::{DeviceData, FILE_DEVICE_SECURE_OPEN},
             framework::{Context, Entries},
         },
         strings::read_unicode_string,
@@ -123,7 +123,7 @@ fn set_characteristics(context: &Context, device: Handle<DeviceData>, value: u32
 }
 
 fn get_characteristics(context: &Context, device: Handle<DeviceData>) -> u32 {
-    device.with(context, |device| device.init.characteristics)
+    device.with(context, |device| device.init.characteristics | FILE_DEVICE_SECURE_OPEN)
 }
 
 /// Assigns the resource that contains the device's WMI classes. A second call fails.

@@ -2,8 +2,8 @@
 
 use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
-    execution::routine::Routine,
-    ground::{NtResult, NtStatus},
+    execution::routine::{At, Routine},
+    ground::{NtResult, NtStatus, framework_abi::DevicePropertyData},
     services::{
         kmdf::{
             buffer::make_filled,
@@ -13,7 +13,9 @@ use crate::{
                 framework::{Context, Entries, Framework},
             },
         },
-        managers::device_properties::{self, Bus, Identity},
+        managers::device_properties::{
+            self, Bus, Identity, KeyedProperty, PropertyName, named, of_system,
+        },
     },
 };
 
@@ -22,6 +24,11 @@ pub const ENTRIES: Entries = &[
     ("WdfDeviceAllocAndQueryProperty", Routine::after_globals(allocate::<false>)),
     ("WdfFdoInitQueryProperty", Routine::after_globals(query::<true>)),
     ("WdfFdoInitAllocAndQueryProperty", Routine::after_globals(allocate::<true>)),
+    ("WdfDeviceAssignProperty", Routine::after_globals(assign)),
+    ("WdfDeviceQueryPropertyEx", Routine::after_globals(query_keyed::<false>)),
+    ("WdfDeviceAllocAndQueryPropertyEx", Routine::after_globals(allocate_keyed::<false>)),
+    ("WdfFdoInitQueryPropertyEx", Routine::after_globals(query_keyed::<true>)),
+    ("WdfFdoInitAllocAndQueryPropertyEx", Routine::after_globals(allocate_keyed::<true>)),
 ];
 
 /// The properties that a test sets for a device, by number.
@@ -151,4 +158,88 @@ fn allocate<const OF_INIT: bool>(
 ) -> NtResult {
     let found = of::<OF_INIT>(context, device, property);
     give_memory(context, found, attributes, memory)
+}
+
+/// Returns the name of the property that a structure specifies, and the device's instance path.
+fn keyed_name<const INIT: bool>(
+    context: &Context,
+    device: u64,
+    data: At<DevicePropertyData>,
+) -> NtResult<(PropertyName, String)> {
+    let data = data.read(context);
+    if data.size as usize != size_of::<DevicePropertyData>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let instance = if INIT {
+        with_init(context, device, |init| init.identity.instance.clone())
+    } else {
+        let (instance, is_control) = context.with::<DeviceData, _>(device, |device| {
+            (device.init.identity.instance.clone(), device.is_control())
+        });
+        if is_control {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        instance
+    };
+    Ok((named(&instance, context.read(data.key), data.locale)?, instance))
+}
+
+fn find_keyed<const INIT: bool>(
+    context: &Context,
+    device: u64,
+    data: At<DevicePropertyData>,
+) -> NtResult<KeyedProperty> {
+    let (name, instance) = keyed_name::<INIT>(context, device, data)?;
+    if let Some(found) = context.registry().properties.get(&name) {
+        return Ok(found);
+    }
+    of_system(&name.1, &instance, |number| of::<INIT>(context, device, number))
+}
+
+/// Sets a property, or deletes it if there are no data.
+fn assign(
+    context: &Context,
+    device: u64,
+    data: At<DevicePropertyData>,
+    kind: u32,
+    length: u32,
+    buffer: u64,
+) -> NtResult {
+    let (name, _) = keyed_name::<false>(context, device, data)?;
+    let value = (buffer != 0).then(|| (kind, context.read_bytes(buffer, length as usize)));
+    context.registry().properties.set(name, value);
+    Ok(())
+}
+
+fn query_keyed<const OF_INIT: bool>(
+    context: &Context,
+    device: u64,
+    data: At<DevicePropertyData>,
+    length: u32,
+    buffer: u64,
+    result_length: u64,
+    kind: At<u32>,
+) -> NtResult {
+    if (length == 0) != (buffer == 0) {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let found = find_keyed::<OF_INIT>(context, device, data);
+    if let Ok((its_kind, _)) = found {
+        kind.write(context, its_kind);
+    }
+    copy_out(context, found.map(|(_, bytes)| bytes), length, buffer, result_length)
+}
+
+fn allocate_keyed<const OF_INIT: bool>(
+    context: &Context,
+    device: u64,
+    data: At<DevicePropertyData>,
+    _pool: u32,
+    attributes: u64,
+    memory: u64,
+    kind: At<u32>,
+) -> NtResult {
+    let (its_kind, bytes) = find_keyed::<OF_INIT>(context, device, data)?;
+    kind.write(context, its_kind);
+    give_memory(context, Ok(bytes), attributes, memory)
 }

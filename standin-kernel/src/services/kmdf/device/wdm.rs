@@ -11,7 +11,7 @@ use crate::{
         kmdf::{
             driver::{DriverData, handle_of, object_of},
             state::{
-                device::{Below, DeviceData},
+                device::{Below, DeviceData, FILE_DEVICE_SECURE_OPEN},
                 device_object::{Object, Objects, bus_object, fill, foreign, own, update},
                 framework::{BadHandle, Choices, Context, Data, Entries, ObjectRoutine},
                 simulated,
@@ -94,7 +94,8 @@ pub fn attach(context: &Context, device: u64) {
             let offered = core::mem::take(device.part::<Offered>());
             let init = &device.init;
             let is_alone = init.control_of.is_some() || init.child_of.is_some();
-            (offered, init.below, is_alone, init.io_type, init.characteristics)
+            let characteristics = init.characteristics | FILE_DEVICE_SECURE_OPEN;
+            (offered, init.below, is_alone, init.io_type, characteristics)
         });
     let lower = match (is_alone, below) {
         (true, _) => 0,

@@ -9,7 +9,10 @@ use super::{
     tree::{HIVES, Keys, names},
     value::RegistryValue,
 };
-use crate::ground::{NtResult, NtStatus, clock::Clock};
+use crate::{
+    ground::{NtResult, NtStatus, clock::Clock},
+    services::managers::device_properties::KeyedProperties,
+};
 
 /// The maximum length of a value's name in UTF-16 units.
 const MAX_VALUE_NAME: usize = 16_383;
@@ -44,6 +47,8 @@ pub struct Registry {
     keys: Mutex<Keys>,
     /// The handles of keys that the framework has opened.
     framework: Mutex<FrameworkHandles>,
+    /// The properties of devices and interfaces that drivers have set.
+    pub properties: KeyedProperties,
     clock: Arc<Clock>,
 }
 
@@ -70,7 +75,12 @@ impl Registry {
     /// Creates a registry with the keys that every system has. `clock` provides the times of changes.
     pub fn new(clock: Arc<Clock>) -> Self {
         let now = clock.file_time(clock.last());
-        Self { keys: Mutex::new(Keys::new(now)), framework: Mutex::default(), clock }
+        Self {
+            keys: Mutex::new(Keys::new(now)),
+            framework: Mutex::default(),
+            properties: KeyedProperties::default(),
+            clock,
+        }
     }
 
     /// Opens a handle to a key for the framework.

@@ -20,6 +20,13 @@ pub const CHILD_MUST_BE_VOLATILE: NtStatus = NtStatus::from_bits(0xC000_0181);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId(u64);
 
+impl KeyId {
+    /// Returns the number of the key.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// The parameters for creating a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewKey<'a> {

@@ -21,6 +21,7 @@ pub const ENTRIES: Entries = &[
     ("ExAllocatePool3", DISPATCH, Routine::of(ex_allocate_pool3)),
     ("ExAllocatePool", DISPATCH, Routine::of(ex_allocate_pool)),
     ("ExAllocatePoolWithTag", DISPATCH, Routine::of(ex_allocate_pool_with_tag)),
+    ("ExAllocatePoolWithQuota", DISPATCH, Routine::of(ex_allocate_pool_with_quota)),
     ("ExAllocatePoolWithQuotaTag", DISPATCH, Routine::of(ex_allocate_pool_with_quota_tag)),
     ("ExAllocatePoolWithTagPriority", DISPATCH, Routine::of(ex_allocate_pool_with_tag_priority)),
     ("ExFreePool", DISPATCH, Routine::of(ex_free_pool)),
@@ -139,6 +140,10 @@ fn allocate_by_type(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
     }
     let is_zeroed = kind & POOL_ZERO_ALLOCATION != 0;
     allocate(context, size, tag, kind & PAGED_POOL != 0, !is_zeroed)
+}
+
+fn ex_allocate_pool_with_quota(context: &Context, kind: u32, size: u64) -> u64 {
+    ex_allocate_pool_with_quota_tag(context, kind, size, NO_TAG)
 }
 
 fn ex_allocate_pool_with_quota_tag(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {

@@ -27,8 +27,11 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("IoAllocateIrp", DISPATCH, Routine::of(allocate)),
+    ("IoAllocateIrpEx", DISPATCH, Routine::of(allocate_for_device)),
+    ("IoSizeOfIrpEx", DISPATCH, Routine::of(size_for_device)),
     ("IoFreeIrp", DISPATCH, Routine::of(free)),
     ("IoInitializeIrp", DISPATCH, Routine::of(initialize)),
+    ("IoInitializeIrpEx", DISPATCH, Routine::of(initialize_for_device)),
     ("IoReuseIrp", DISPATCH, Routine::of(reuse)),
     ("IofCallDriver", DISPATCH, Routine::of(call_driver)),
     ("IofCompleteRequest", DISPATCH, Routine::of(complete)),
@@ -137,6 +140,16 @@ fn allocate(context: &Context, stack_size: i8, _quota: bool) -> u64 {
     create(context, stack_size, None)
 }
 
+/// Allocates a request for a device. The device determines only whether Windows adds space for its own
+/// use.
+fn allocate_for_device(context: &Context, _device: u64, stack_size: i8, quota: bool) -> u64 {
+    allocate(context, stack_size, quota)
+}
+
+const fn size_for_device(_context: &Context, _device: u64, stack_size: i8) -> u16 {
+    ((HEADER + LOCATION * stack_size.cast_unsigned() as u64) & 0xFFFF) as u16
+}
+
 fn free(context: &Context, irp: u64) {
     let is_its =
         irps::find(context, irp).is_some_and(|one| one.is_allocated && one.ended.is_none());
@@ -162,6 +175,10 @@ fn initialize(context: &Context, irp: u64, size: u16, stack_size: i8) {
     fill(context, irp, needed, stack_size, 0);
     let request = Request { ended: None, if_not_kept: None, is_allocated: false, home: None };
     irps::add(context, irp, request);
+}
+
+fn initialize_for_device(context: &Context, irp: u64, _device: u64, size: u16, stack_size: i8) {
+    initialize(context, irp, size, stack_size);
 }
 
 /// Bugchecks if drivers in a stack are still processing a request.

@@ -14,6 +14,7 @@ pub mod power_states;
 pub mod remove_locks;
 pub mod safe_queues;
 pub mod send;
+pub mod share_access;
 pub mod shutdown;
 pub mod stack_limits;
 pub mod stacks;

@@ -1,6 +1,9 @@
 //! Callbacks for operations on process and thread handles.
 
-use super::filters::{ALTITUDE_COLLISION, Watched, add_filter, has_integrity_check, remove_filter};
+use super::filters::{
+    ALTITUDE_COLLISION, CREATE, DUPLICATE, Routines, Watched, add_filter, block_of,
+    has_integrity_check, registered, remove_filter,
+};
 use crate::{
     execution::routine::{At, Routine},
     ground::{
@@ -33,33 +36,86 @@ const fn filter_version(_context: &Context) -> u16 {
 }
 
 /// Returns the handle routines of a registration, or the status with which it fails.
-fn routines_of(context: &Context, value: &ObjectCallbacks) -> NtResult<Vec<u64>> {
+fn routines_of(context: &Context, value: &ObjectCallbacks) -> NtResult<Vec<Routines>> {
     const STEP: usize = size_of::<ObjectOperation>();
-    /// `OB_OPERATION_HANDLE_CREATE` and `OB_OPERATION_HANDLE_DUPLICATE`.
-    const OPERATIONS: u32 = 3;
     if value.version != VERSION || value.count == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let mut routines = Vec::new();
+    let mut all = Vec::new();
     for at in (value.operations..).step_by(STEP).take(usize::from(value.count)) {
-        let operation: ObjectOperation = context.read(at);
-        let kind: u64 = context.read(operation.kind);
+        let ObjectOperation { kind, operations, before, after, .. } = context.read(at);
+        let kind: u64 = context.read(kind);
         let types = ["PsProcessType", "PsThreadType", "ExDesktopObjectType"];
         let is_supported = types.iter().any(|name| data::object_type(name) == Some(kind));
-        let is_valid = operation.operations & !OPERATIONS == 0 && operation.operations != 0;
-        let given = [operation.before, operation.after];
-        let given: Vec<u64> = given.into_iter().filter(|routine| *routine != 0).collect();
-        if !is_supported || !is_valid || given.is_empty() {
+        let is_valid = operations & !(CREATE | DUPLICATE) == 0 && operations != 0;
+        if !is_supported || !is_valid || (before, after) == (0, 0) {
             return Err(NtStatus::INVALID_PARAMETER);
         }
-        routines.extend(given);
+        all.push(Routines { kind, operations, before, after });
     }
-    let is_allowed = |routine: &u64| has_integrity_check(context, *routine);
-    if !routines.iter().all(is_allowed) {
+    let mut given = all.iter().flat_map(|one| [one.before, one.after]).filter(|one| *one != 0);
+    if !given.all(|routine| has_integrity_check(context, routine)) {
         return Err(NtStatus::ACCESS_DENIED);
     }
-    Ok(routines)
+    Ok(all)
 }
+
+/// The creation or duplication of a handle for a driver.
+pub struct HandleOperation {
+    /// [`CREATE`] or [`DUPLICATE`].
+    pub operation: u32,
+    /// The exported variable that points to the object's type.
+    pub type_name: &'static str,
+    pub object: u64,
+    pub access: u32,
+    /// The objects of the processes from which and to which a handle is duplicated, or 0.
+    pub processes: [u64; 2],
+}
+
+/// Creates or duplicates a handle between the notifications of the routines for handles. Drivers' handles
+/// are kernel handles, whose access the routines cannot change.
+pub fn notify(
+    context: &Context,
+    operation: &HandleOperation,
+    body: impl FnOnce() -> NtResult,
+) -> NtResult {
+    /// The bit `KernelHandle` of the flags, which follow the operation.
+    const KERNEL_HANDLE: u64 = 1 << 32;
+    let HandleOperation { operation, type_name, object, access, processes } = *operation;
+    let kind = data::object_type(type_name).unwrap_or(0);
+    let mut all = registered(context, Watched::Handles);
+    all.retain(|one| one.routines.kind == kind && one.routines.operations & operation != 0);
+    if all.is_empty() {
+        return body();
+    }
+    let start = u64::from(operation) | KERNEL_HANDLE;
+    let [from, to] = processes;
+    let call = |routine: u64, argument: u64, words: &[u64]| {
+        let block = block_of(context, words);
+        if routine != 0 {
+            let what = "the routine for operations on handles";
+            context.call_driver(what, routine, [argument, block.address()]);
+        }
+        context.read::<u64>(block.address() + CALL_CONTEXT)
+    };
+    let mut call_contexts = Vec::new();
+    for one in &all {
+        let parameters = block_of(context, &[u64::from(access) * (1 | 1 << 32), from, to]);
+        let words = [start, object, kind, 0, parameters.address()];
+        call_contexts.push(call(one.routines.before, one.argument, &words));
+    }
+    let done = body();
+    let status = u64::from(done.err().unwrap_or(NtStatus::SUCCESS).bits());
+    let granted = block_of(context, &[access.into()]);
+    for (one, call_context) in all.iter().zip(call_contexts).rev() {
+        let words = [start, object, kind, call_context, status, granted.address()];
+        call(one.routines.after, one.argument, &words);
+    }
+    done
+}
+
+/// The offset of `CallContext`.
+const CALL_CONTEXT: u64 = 24;
 
 fn register_handles(
     context: &Context,
@@ -70,7 +126,7 @@ fn register_handles(
     let routines = routines_of(context, &value)?;
     let at = std::mem::offset_of!(ObjectCallbacks, altitude) as u64;
     let altitude = read_unicode_string(context, registration.0.wrapping_add(at));
-    let key = add_filter(context, Watched::Handles, Some(altitude), routines);
+    let key = add_filter(context, Watched::Handles, Some(altitude), routines, value.context);
     handle.write(context, key.ok_or(ALTITUDE_COLLISION)?);
     Ok(())
 }

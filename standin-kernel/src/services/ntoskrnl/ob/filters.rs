@@ -1,5 +1,4 @@
-//! Callbacks for the registry and for handles. They can be registered, but the stand-in kernel
-//! never calls them.
+//! The registrations of callbacks for the registry and for handles.
 
 use crate::{
     ground::{NtStatus, arena::Block, memory},
@@ -18,6 +17,21 @@ pub enum Watched {
     Handles,
 }
 
+/// The routines for operations. A registration for the registry has one routine, `before`.
+#[derive(Clone, Copy, Default)]
+pub struct Routines {
+    /// The object type of the handles.
+    pub kind: u64,
+    /// The operations on handles: [`CREATE`] and [`DUPLICATE`].
+    pub operations: u32,
+    pub before: u64,
+    pub after: u64,
+}
+
+/// `OB_OPERATION_HANDLE_CREATE` and `OB_OPERATION_HANDLE_DUPLICATE`.
+pub const CREATE: u32 = 1;
+pub const DUPLICATE: u32 = 2;
+
 /// A registration at an altitude.
 struct Filter {
     /// The watched operations.
@@ -27,7 +41,9 @@ struct Filter {
     /// The altitude, which is unique among registrations for the same operations.
     altitude: Option<String>,
     /// The driver's routines.
-    routines: Vec<u64>,
+    routines: Vec<Routines>,
+    /// The value that the driver wants to receive.
+    argument: u64,
     _memory: Block,
 }
 
@@ -62,7 +78,8 @@ pub fn add_filter(
     context: &Context,
     watched: Watched,
     altitude: Option<String>,
-    routines: Vec<u64>,
+    routines: Vec<Routines>,
+    argument: u64,
 ) -> Option<u64> {
     let mut state = context.state();
     let filters = state.get::<Filters>();
@@ -76,9 +93,40 @@ pub fn add_filter(
         Watched::Registry => filters.issued,
         Watched::Handles => memory.address(),
     };
-    let filter = Filter { watched, key, altitude, routines, _memory: memory };
+    let filter = Filter { watched, key, altitude, routines, argument, _memory: memory };
     filters.all.push(filter);
     Some(key)
+}
+
+/// A routine, and the registration that it belongs to.
+#[derive(Clone, Copy)]
+pub struct Registered {
+    /// The cookie or handle of the registration.
+    pub key: u64,
+    /// The value that the driver wants to receive.
+    pub argument: u64,
+    /// The driver's routines.
+    pub routines: Routines,
+}
+
+/// Returns the routines in the order in which they are called before an operation: those without an
+/// altitude, in the order of their registration, then the others from the highest altitude.
+pub fn registered(context: &Context, watched: Watched) -> Vec<Registered> {
+    let altitude = |one: &Filter| {
+        let text = one.altitude.as_ref();
+        text.map_or(f64::INFINITY, |text| text.parse().unwrap_or(0.0))
+    };
+    let mut state = context.state();
+    let all = state.get::<Filters>().all.iter();
+    let mut all: Vec<&Filter> = all.filter(|one| one.watched == watched).collect();
+    all.sort_by(|one, other| altitude(other).total_cmp(&altitude(one)));
+    let of = |one: &Filter| {
+        let Filter { key, argument, .. } = *one;
+        let of_routines =
+            move |routines: &Routines| Registered { key, argument, routines: *routines };
+        one.routines.iter().map(of_routines).collect::<Vec<_>>()
+    };
+    all.into_iter().flat_map(of).collect()
 }
 
 /// Removes a registration. Returns whether there was one.
@@ -93,7 +141,16 @@ pub fn remove_filter(context: &Context, watched: Watched, key: u64) -> bool {
 /// Removes the registrations with a routine that `belongs` selects. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let mut state = context.state();
-    let left =
-        state.get::<Filters>().all.extract_if(.., |one| one.routines.iter().any(|it| belongs(*it)));
+    let belongs = |one: &Routines| belongs(one.before) || belongs(one.after);
+    let left = state.get::<Filters>().all.extract_if(.., |one| one.routines.iter().any(belongs));
     left.count()
+}
+
+/// Copies words to memory that callbacks can read and write.
+pub fn block_of(context: &Context, words: &[u64]) -> Block {
+    let block = Block::zeroed(size_of_val(words));
+    for (at, word) in (block.address()..).step_by(8).zip(words) {
+        context.write(at, word);
+    }
+    block
 }

@@ -2,6 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::{
+    callbacks::{self, HandleOperation},
+    filters::DUPLICATE,
+};
 use crate::{
     execution::{
         coroutine::wait_until,
@@ -25,6 +29,11 @@ pub const ENTRIES: Entries = &[
     ("ObReferenceObjectByHandle", PASSIVE, Routine::of(reference_by_handle)),
     ("ObReferenceObjectByHandleWithTag", PASSIVE, Routine::of(reference_by_handle_with_tag)),
     ("ObReferenceObjectByPointer", DISPATCH, Routine::of(reference_by_pointer)),
+    ("ObReferenceObjectByPointerWithTag", DISPATCH, Routine::of(reference_by_pointer_with_tag)),
+    ("ObReferenceObjectSafe", DISPATCH, Routine::of(reference_safe)),
+    ("ObReferenceObjectSafeWithTag", DISPATCH, Routine::of(reference_safe_with_tag)),
+    ("ObDereferenceObjectDeferDelete", DISPATCH, Routine::of(dereference_deferred)),
+    ("ObDereferenceObjectDeferDeleteWithTag", DISPATCH, Routine::of(dereference_deferred_with_tag)),
     ("ObfReferenceObject", DISPATCH, Routine::of(reference)),
     ("ObfReferenceObjectWithTag", DISPATCH, Routine::of(reference_with_tag)),
     ("ObfDereferenceObject", DISPATCH, Routine::of(dereference)),
@@ -189,7 +198,7 @@ pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
 }
 
 /// Closes a handle. Bugchecks if the handle is not open, as Driver Verifier does.
-fn close(context: &Context, handle: u64) -> NtStatus {
+pub fn close(context: &Context, handle: u64) -> NtStatus {
     if handle == CURRENT_PROCESS || handle == CURRENT_THREAD {
         return NtStatus::SUCCESS;
     }
@@ -217,7 +226,7 @@ fn duplicate(
     source: u64,
     target_process: u64,
     to: At<u64>,
-    _access: u32,
+    access: u32,
     _attributes: u32,
     options: u32,
 ) -> NtResult {
@@ -228,10 +237,21 @@ fn duplicate(
     let found = target_of(context, source)?;
     if wants_handle {
         must_be_process(context, target_process)?;
-        if found.has_reference {
-            reference(context, found.object);
-        }
-        to.write(context, open(context, found));
+        let [from, into] = [source_process, target_process].map(|one| target_of(context, one));
+        let operation = HandleOperation {
+            operation: DUPLICATE,
+            type_name: found.type_name,
+            object: found.object,
+            access,
+            processes: [from?.object, into?.object],
+        };
+        callbacks::notify(context, &operation, || {
+            if found.has_reference {
+                reference(context, found.object);
+            }
+            to.write(context, open(context, found));
+            Ok(())
+        })?;
     }
     if options & CLOSE_SOURCE != 0 {
         close(context, source);
@@ -314,6 +334,28 @@ fn reference_by_pointer(
     NtStatus::SUCCESS
 }
 
+fn reference_by_pointer_with_tag(
+    context: &Context,
+    object: u64,
+    access: u32,
+    kind: u64,
+    mode: i8,
+    _tag: u32,
+) -> NtStatus {
+    reference_by_pointer(context, object, access, kind, mode)
+}
+
+/// Adds a reference to an object that is not being deleted. This kernel deletes an object with its last
+/// reference, so the object of a valid address always gets the reference.
+fn reference_safe(context: &Context, object: u64) -> bool {
+    reference(context, object);
+    true
+}
+
+fn reference_safe_with_tag(context: &Context, object: u64, _tag: u32) -> bool {
+    reference_safe(context, object)
+}
+
 /// Adds a reference to an object. Returns the number of references. Drivers can rely only on the
 /// number being nonzero.
 pub fn reference(context: &Context, object: u64) -> i64 {
@@ -356,4 +398,14 @@ pub fn dereference(context: &Context, object: u64) -> i64 {
 
 fn dereference_with_tag(context: &Context, object: u64, _tag: u32) -> i64 {
     dereference(context, object)
+}
+
+/// Releases a reference to an object. Windows deletes the object on another thread, so that the caller
+/// may hold locks that the deletion acquires; drivers' own objects have no such deletion here.
+fn dereference_deferred(context: &Context, object: u64) {
+    dereference(context, object);
+}
+
+fn dereference_deferred_with_tag(context: &Context, object: u64, _tag: u32) {
+    dereference_deferred(context, object);
 }

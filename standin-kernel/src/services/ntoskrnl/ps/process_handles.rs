@@ -17,6 +17,8 @@ use crate::{
                 identity_of, is_running, process_end, process_object, processors, thread_by_id,
             },
             ob::{
+                callbacks::{self, HandleOperation},
+                filters::CREATE,
                 handles::{self, Target},
                 object_attributes,
             },
@@ -35,13 +37,7 @@ pub const ENTRIES: Entries = &[
 
 /// Opens a handle to the process that a client id identifies, directly or by a thread in the
 /// process.
-fn open(
-    context: &Context,
-    handle: At<u64>,
-    _access: u32,
-    attributes: u64,
-    client: u64,
-) -> NtResult {
+fn open(context: &Context, handle: At<u64>, access: u32, attributes: u64, client: u64) -> NtResult {
     const INVALID_CID: NtStatus = NtStatus::from_bits(0xC000_000B);
     const INVALID_PARAMETER_MIX: NtStatus = NtStatus::from_bits(0xC000_0030);
     let attributes = object_attributes::read(context, attributes)?;
@@ -65,8 +61,18 @@ fn open(
         return Err(INVALID_CID);
     }
     let object = process_object(context.ntoskrnl(), process);
-    handle.write(context, handles::open(context, Target::process(object)));
-    Ok(())
+    let target = Target::process(object);
+    let operation = HandleOperation {
+        operation: CREATE,
+        type_name: target.type_name,
+        object,
+        access,
+        processes: [0; 2],
+    };
+    callbacks::notify(context, &operation, || {
+        handle.write(context, handles::open(context, target));
+        Ok(())
+    })
 }
 
 /// The classes of information (`PROCESSINFOCLASS`).

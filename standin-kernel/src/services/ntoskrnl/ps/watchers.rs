@@ -2,7 +2,8 @@
 //! and threads.
 //!
 //! When a test starts and ends processes (`Kernel::start_process`), the routines for processes,
-//! threads and images are called. Other routines can be registered, but are never called.
+//! threads and images are called. The routines for the registry and for handles are called for the
+//! operations of drivers.
 
 use zerocopy::FromZeros;
 

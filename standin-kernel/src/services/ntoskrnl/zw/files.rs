@@ -39,6 +39,9 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("ZwCreateFile", PASSIVE, Routine::of(create)),
+    ("IoCreateFile", PASSIVE, Routine::of(create_for_driver)),
+    ("IoCreateFileEx", PASSIVE, Routine::of(create_for_driver_with_context)),
+    ("IoCreateFileSpecifyDeviceObjectHint", PASSIVE, Routine::of(create_for_driver_with_context)),
     ("ZwOpenFile", PASSIVE, Routine::of(open)),
     ("ZwReadFile", PASSIVE, Routine::of(read)),
     ("ZwWriteFile", PASSIVE, Routine::of(write)),
@@ -261,6 +264,55 @@ fn create(
     _extended_size: u32,
 ) -> NtResult {
     open_by(context, handle, attributes, block, [access, share, disposition, options])
+}
+
+/// Opens or creates a file for a driver. The options and the driver's context determine which checks and
+/// filters Windows applies; there are none here.
+fn create_for_driver_with_context(
+    context: &Context,
+    handle: At<u64>,
+    access: u32,
+    attributes: u64,
+    block: At<IoStatusBlock>,
+    _size: u64,
+    _kind: u32,
+    share: u32,
+    disposition: u32,
+    options: u32,
+    _extended: u64,
+    _extended_size: u32,
+    file_type: i32,
+    _parameters: u64,
+    _io_options: u32,
+    _driver_context: u64,
+) -> NtResult {
+    if file_type != 0 {
+        context.stop_for_unprovided("for a named pipe or a mailslot");
+    }
+    open_by(context, handle, attributes, block, [access, share, disposition, options])
+}
+
+fn create_for_driver(
+    context: &Context,
+    handle: At<u64>,
+    access: u32,
+    attributes: u64,
+    block: At<IoStatusBlock>,
+    size: u64,
+    kind: u32,
+    share: u32,
+    disposition: u32,
+    options: u32,
+    extended: u64,
+    extended_size: u32,
+    file_type: i32,
+    parameters: u64,
+    io_options: u32,
+) -> NtResult {
+    create_for_driver_with_context(
+        context, handle, access, attributes, block, size, kind, share, disposition, options,
+        extended, extended_size, file_type, parameters, io_options, 0,
+    )
 }
 
 fn open(

@@ -1,25 +1,38 @@
 //! Key handles, and the routines that open, create, describe and delete keys.
 
-use std::collections::HashMap;
+use std::{cell::Cell, collections::HashMap};
 
-use super::information;
+use super::{
+    information,
+    key_operations::{self, Information, Operation},
+};
 use crate::{
     execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, arena::Block, irql::Irql},
+    ground::{
+        NtResult, NtStatus,
+        abi::{ObjectAttributesNt, UnicodeString},
+        arena::Block,
+        irql::Irql,
+    },
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{
             context::{Context, Entries},
+            data,
             ob::{
+                filters::{Watched, registered},
                 handles::{self, Target},
                 object_attributes::{self, Attributes},
             },
         },
-        strings::read_unicode_string,
+        strings::{read_unicode_string, store_unicode_string},
     },
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+
+/// The key from which absolute names start.
+const ROOT: &str = r"\REGISTRY";
 
 pub const ENTRIES: Entries = &[
     ("ZwOpenKey", PASSIVE, Routine::of(open)),
@@ -48,22 +61,108 @@ struct Keys(HashMap<u64, OpenKey>);
 
 struct OpenKey {
     key: KeyId,
+    /// The name that a registry callback asked for.
+    name: Option<Block>,
     _memory: Block,
+}
+
+/// Creates an object for a key. It is deleted when its last handle is closed.
+fn new_object(context: &Context, key: KeyId) -> u64 {
+    let memory = Block::zeroed(0x40);
+    let object = memory.address();
+    let open = OpenKey { key, name: None, _memory: memory };
+    context.state().get::<Keys>().0.insert(object, open);
+    handles::own(context, object, |context, object| {
+        key_operations::clean_up_contexts(context, |one, _| one == object);
+        context.state().get::<Keys>().0.remove(&object);
+    });
+    object
 }
 
 /// Opens a handle to a key. The handle has no access rights, because Windows checks rights only for
 /// calls from user mode.
 pub fn open_handle(context: &Context, key: KeyId) -> u64 {
-    let memory = Block::zeroed(0x40);
-    let object = memory.address();
-    let open = OpenKey { key, _memory: memory };
-    context.state().get::<Keys>().0.insert(object, open);
-    handles::own(context, object, |context, object| {
-        context.state().get::<Keys>().0.remove(&object);
+    open_object(context, new_object(context, key))
+}
+
+fn open_object(context: &Context, object: u64) -> u64 {
+    let close = handle_closed;
+    handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
+}
+
+/// Opens a handle of which registry callbacks are not notified.
+fn open_quietly(context: &Context, object: u64) -> u64 {
+    let close = |_: &Context, _| {};
+    handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
+}
+
+/// The exported variable that points to the type of key objects.
+const TYPE: &str = "CmKeyObjectType";
+
+/// Notifies registry callbacks that the last handle of a key object is closed.
+fn handle_closed(context: &Context, object: u64) {
+    if handles::count(context, object) == 0 {
+        // A callback cannot prevent the closure.
+        let _status = notify(context, Operation::CLOSE_HANDLE, object, &[], || Ok(()));
+    }
+}
+
+/// Performs an operation on a key object between the notifications of registry callbacks. The members
+/// `words` are those between `Object` and `CallContext`.
+pub fn notify(
+    context: &Context,
+    operation: Operation,
+    object: u64,
+    words: &[u64],
+    body: impl FnOnce() -> NtResult,
+) -> NtResult {
+    let all: Vec<u64> = [&[object], words, &[0; 3]].concat();
+    let information = Information { words: &all, contexts: all.len() - 3, object };
+    key_operations::notify(context, operation, &information, body, || object)
+}
+
+/// Performs an operation on the key of a handle. See [`notify`]; a framework's handle has no object
+/// for the notifications.
+pub fn notify_for(
+    context: &Context,
+    operation: Operation,
+    handle: u64,
+    words: &[u64],
+    body: impl FnOnce(KeyId) -> NtResult,
+) -> NtResult {
+    let key = key_of(context, handle)?;
+    match handles::target(context, handle) {
+        Some(target) => notify(context, operation, target.object, words, || body(key)),
+        None => body(key),
+    }
+}
+
+/// Returns the number of the key of an object.
+pub fn number_of(context: &Context, object: u64) -> Option<u64> {
+    context.with_state(|keys: &mut Keys| Some(keys.0.get(&object)?.key.number()))
+}
+
+/// Returns the address of the name of a key's object. The name lives as long as the object.
+pub fn name_block_of(context: &Context, object: u64) -> NtResult<u64> {
+    let text = name_of(context, object).ok_or(NtStatus::KEY_DELETED)?;
+    let existing = context.with_state(|keys: &mut Keys| {
+        let name = keys.0.get(&object)?.name.as_ref()?;
+        Some(name.address())
     });
-    let target =
-        Target { type_name: "CmKeyObjectType", object, close: |_, _| {}, has_reference: false };
-    handles::open(context, target)
+    if let Some(address) = existing {
+        return Ok(address);
+    }
+    let mut name = None;
+    let address = store_unicode_string(context, &text, |size| {
+        let block = name.insert(Block::zeroed(size));
+        Some(block.address())
+    });
+    context.with_state(|keys: &mut Keys| {
+        if let Some(open) = keys.0.get_mut(&object) {
+            open.name = name;
+        }
+    });
+    address.ok_or(NtStatus::INSUFFICIENT_RESOURCES)
 }
 
 /// Returns the name of a key, given its object.
@@ -94,12 +193,89 @@ fn start(context: &Context, attributes: &Attributes) -> NtResult<Option<KeyId>> 
     key_of(context, attributes.root).map(Some)
 }
 
-fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtResult {
-    let attributes = object_attributes::read(context, attributes)?;
-    let start = start(context, &attributes)?;
-    let key = context.registry().open(start, &attributes.name)?;
-    handle.write(context, open_handle(context, key));
-    Ok(())
+fn open(context: &Context, handle: At<u64>, mask: u32, attributes: u64) -> NtResult {
+    open_with_options(context, handle, mask, attributes, 0)
+}
+
+/// The parameters of a creation that registry callbacks receive, besides the attributes.
+struct Request {
+    mask: u32,
+    options: u32,
+    /// The address of the class, or 0.
+    class: u64,
+    /// The address for the disposition, or 0.
+    disposition: u64,
+}
+
+/// Opens or creates a key between the notifications of registry callbacks, and stores a handle to it.
+fn open_key(
+    context: &Context,
+    operation: Operation,
+    handle: At<u64>,
+    attributes: u64,
+    request: &Request,
+    body: impl FnOnce(Option<KeyId>, &Attributes) -> NtResult<KeyId>,
+) -> NtResult {
+    let value = object_attributes::read(context, attributes)?;
+    let start = start(context, &value)?;
+    if registered(context, Watched::Registry).is_empty() {
+        handle.write(context, open_handle(context, body(start, &value)?));
+        return Ok(());
+    }
+    let given: ObjectAttributesNt = context.read(attributes);
+    let empty = Block::zeroed(size_of::<UnicodeString>());
+    let name = if given.name == 0 { empty.address() } else { given.name };
+    let root = match handles::target(context, value.root) {
+        Some(target) => target.object,
+        None => new_object(context, start.map_or_else(|| context.registry().open(None, ROOT), Ok)?),
+    };
+    let root_handle = open_quietly(context, root);
+    // The locations for a callback that opens the key itself.
+    let (result_object, disposition) = (Block::zeroed(8), Block::zeroed(8));
+    let words = [
+        name,
+        root,
+        data::object_type(TYPE).unwrap_or(0),
+        request.options.into(),
+        request.class,
+        given.security_descriptor,
+        given.quality_of_service,
+        request.mask.into(),
+        Some(request.disposition).filter(|at| *at != 0).unwrap_or_else(|| disposition.address()),
+        result_object.address(),
+        0,
+        0,
+        0,
+        // The version, the remaining name, and the attributes.
+        1,
+        name,
+        u64::from(given.attributes) << 32,
+        0,
+    ];
+    let information = Information { words: &words, contexts: 10, object: root };
+    let opened = Cell::new(None);
+    let perform = || {
+        let object = new_object(context, body(start, &value)?);
+        opened.set(Some((object, open_quietly(context, object))));
+        Ok(())
+    };
+    let object = || opened.get().map_or(0, |(object, _)| object);
+    let done = key_operations::notify(context, operation, &information, perform, object);
+    handles::close(context, root_handle);
+    let to = match opened.get() {
+        Some((object, _)) => object,
+        None => context.read(result_object.address()),
+    };
+    if done.is_ok() && number_of(context, to).is_some() {
+        handle.write(context, open_object(context, to));
+    }
+    if let Some((_, quiet)) = opened.get() {
+        handles::close(context, quiet);
+    } else if done.is_ok() && to != 0 {
+        // A callback that opens the key itself transfers its reference to the object.
+        handles::dereference(context, to);
+    }
+    done
 }
 
 fn open_with_options(
@@ -113,7 +289,10 @@ fn open_with_options(
         return Err(NtStatus::INVALID_PARAMETER);
     }
     check_options(context, options);
-    open(context, handle, mask, attributes)
+    let request = Request { mask, options, class: 0, disposition: 0 };
+    open_key(context, Operation::OPEN_KEY, handle, attributes, &request, |start, attributes| {
+        context.registry().open(start, &attributes.name)
+    })
 }
 
 /// Bugchecks for options that this kernel does not implement.
@@ -129,7 +308,7 @@ fn check_options(context: &Context, options: u32) {
 fn create(
     context: &Context,
     handle: At<u64>,
-    _mask: u32,
+    mask: u32,
     attributes: u64,
     _title: u32,
     class: u64,
@@ -143,23 +322,24 @@ fn create(
         return Err(NtStatus::INVALID_PARAMETER);
     }
     check_options(context, options);
+    let request = Request { mask, options, class, disposition: disposition.0 };
     let class = if class == 0 { String::new() } else { read_unicode_string(context, class) };
     let new = NewKey { class: &class, is_volatile: options & option::VOLATILE != 0 };
-    let attributes = object_attributes::read(context, attributes)?;
-    let (key, is_new) = create_named(context, &attributes, new)?;
-    handle.write(context, open_handle(context, key));
-    disposition.write_optional(context, if is_new { NEW } else { EXISTING });
-    Ok(())
+    open_key(context, Operation::CREATE_KEY, handle, attributes, &request, |start, attributes| {
+        let (key, is_new) = create_named(context, start, attributes, new)?;
+        disposition.write_optional(context, if is_new { NEW } else { EXISTING });
+        Ok(key)
+    })
 }
 
 /// Opens a key, or creates it if its parent allows it. Returns whether the key is new.
 fn create_named(
     context: &Context,
+    start: Option<KeyId>,
     attributes: &Attributes,
     new: NewKey<'_>,
 ) -> NtResult<(KeyId, bool)> {
     let registry = context.registry();
-    let start = start(context, attributes)?;
     match registry.open(start, &attributes.name) {
         Ok(key) => return Ok((key, false)),
         Err(NtStatus::OBJECT_NAME_NOT_FOUND) => {}
@@ -170,12 +350,12 @@ fn create_named(
 
 /// Deletes a key. Its handles remain open, but can only be closed.
 fn delete(context: &Context, handle: u64) -> NtResult {
-    context.registry().delete(key_of(context, handle)?)
+    notify_for(context, Operation::DELETE_KEY, handle, &[], |key| context.registry().delete(key))
 }
 
 /// Checks the handle. There is nothing to flush, because the registry exists only in memory.
 fn flush(context: &Context, handle: u64) -> NtResult {
-    key_of(context, handle).map(drop)
+    notify_for(context, Operation::FLUSH_KEY, handle, &[], |_| Ok(()))
 }
 
 fn query(
@@ -187,9 +367,11 @@ fn query(
     result_length: At<u32>,
 ) -> NtResult {
     information::check_key_class(context, class, true)?;
-    let key = key_of(context, handle)?;
-    let information = information::of_key(context.registry(), key, class)?;
-    information::give(context, &information, (buffer, length), result_length)
+    let words = [class.into(), buffer, length.into(), result_length.0];
+    notify_for(context, Operation::QUERY_KEY, handle, &words, |key| {
+        let information = information::of_key(context.registry(), key, class)?;
+        information::give(context, &information, (buffer, length), result_length)
+    })
 }
 
 fn enumerate(
@@ -202,7 +384,20 @@ fn enumerate(
     result_length: At<u32>,
 ) -> NtResult {
     information::check_key_class(context, class, false)?;
-    let key = context.registry().subkey(key_of(context, handle)?, index)?;
-    let information = information::of_key(context.registry(), key, class)?;
-    information::give(context, &information, (buffer, length), result_length)
+    let words = indexed_words(index, class, (buffer, length), result_length);
+    notify_for(context, Operation::ENUMERATE_KEY, handle, &words, |key| {
+        let key = context.registry().subkey(key, index)?;
+        let information = information::of_key(context.registry(), key, class)?;
+        information::give(context, &information, (buffer, length), result_length)
+    })
+}
+
+/// Returns the members that registry callbacks receive for an enumeration.
+pub fn indexed_words(
+    index: u32,
+    class: u32,
+    (buffer, length): (u64, u32),
+    result_length: At<u32>,
+) -> [u64; 4] {
+    [u64::from(index) | u64::from(class) << 32, buffer, length.into(), result_length.0]
 }

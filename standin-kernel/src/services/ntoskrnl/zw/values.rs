@@ -1,6 +1,10 @@
 //! Routines that read, set and delete values.
 
-use super::{information, keys::key_of};
+use super::{
+    information,
+    key_operations::Operation,
+    keys::{indexed_words, notify_for},
+};
 use crate::{
     execution::routine::{At, Routine},
     ground::{NtResult, NtStatus, irql::Irql},
@@ -39,10 +43,12 @@ fn query(
     result_length: At<u32>,
 ) -> NtResult {
     information::check_value_class(context, class)?;
-    let key = key_of(context, handle)?;
-    let (name, value) = context.registry().value(key, &name_at(context, name))?;
-    let information = information::of_value(&name, &value, class);
-    information::give(context, &information, (buffer, length), result_length)
+    let words = [name, class.into(), buffer, length.into(), result_length.0];
+    notify_for(context, Operation::QUERY_VALUE, handle, &words, |key| {
+        let (name, value) = context.registry().value(key, &name_at(context, name))?;
+        let information = information::of_value(&name, &value, class);
+        information::give(context, &information, (buffer, length), result_length)
+    })
 }
 
 fn enumerate(
@@ -55,9 +61,12 @@ fn enumerate(
     result_length: At<u32>,
 ) -> NtResult {
     information::check_value_class(context, class)?;
-    let (name, value) = context.registry().value_at(key_of(context, handle)?, index)?;
-    let information = information::of_value(&name, &value, class);
-    information::give(context, &information, (buffer, length), result_length)
+    let words = indexed_words(index, class, (buffer, length), result_length);
+    notify_for(context, Operation::ENUMERATE_VALUE, handle, &words, |key| {
+        let (name, value) = context.registry().value_at(key, index)?;
+        let information = information::of_value(&name, &value, class);
+        information::give(context, &information, (buffer, length), result_length)
+    })
 }
 
 /// Sets a value to the bytes at an address that the driver passed.
@@ -80,18 +89,21 @@ fn set(
     context: &Context,
     handle: u64,
     name: u64,
-    _title: u32,
+    title: u32,
     kind: u32,
     data: u64,
     length: u32,
 ) -> NtResult {
-    let key = key_of(context, handle)?;
-    // If there is no name, the routine sets the key's default value.
-    let name = if name == 0 { String::new() } else { name_at(context, name) };
-    set_value(context, key, &name, kind, (data, length))
+    let words = [name, u64::from(title) | u64::from(kind) << 32, data, length.into()];
+    notify_for(context, Operation::SET_VALUE, handle, &words, |key| {
+        // If there is no name, the routine sets the key's default value.
+        let name = if name == 0 { String::new() } else { name_at(context, name) };
+        set_value(context, key, &name, kind, (data, length))
+    })
 }
 
 fn delete(context: &Context, handle: u64, name: u64) -> NtResult {
-    let key = key_of(context, handle)?;
-    context.registry().remove_value(key, &name_at(context, name))
+    notify_for(context, Operation::DELETE_VALUE, handle, &[name], |key| {
+        context.registry().remove_value(key, &name_at(context, name))
+    })
 }

@@ -1,12 +1,11 @@
 //! The routines that register, enable and find device interfaces, and access properties.
 
-use std::collections::BTreeMap;
-
 use crate::{
     execution::routine::{At, Routine},
     ground::{NtResult, NtStatus, abi::UnicodeString, irql::Irql},
     services::{
         managers::{
+            device_properties::{self, KeyedProperty, PropertyName, named},
             plug_and_play::{InterfaceInstance, link},
             pool::Tag,
         },
@@ -127,18 +126,10 @@ fn list(context: &Context, class: u64, physical: u64, flags: u32, links: At<u64>
     Ok(())
 }
 
-/// Identifies a property of an interface or device: the interface's link or the device's instance in
-/// upper case, the property key, and the locale.
-type PropertyName = (String, [u8; 20], u32);
-
-/// The properties that drivers have set, with their types.
-#[derive(Default)]
-struct Properties(BTreeMap<PropertyName, (u32, Vec<u8>)>);
-
 /// Returns the name of a property of an existing interface.
 fn property(context: &Context, name: u64, key: u64, locale: u32) -> NtResult<PropertyName> {
     let found = find(context, &name_at(context, name)?)?;
-    named(context, &found.link(), key, locale)
+    named(&found.link(), context.read(key), locale)
 }
 
 /// Returns the name of a property of a device, given its physical `DEVICE_OBJECT`.
@@ -149,16 +140,7 @@ fn device_property(
     locale: u32,
 ) -> NtResult<PropertyName> {
     let node = context.devices().node(physical).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
-    named(context, &node.instance, key, locale)
-}
-
-fn named(context: &Context, owner: &str, key: u64, locale: u32) -> NtResult<PropertyName> {
-    /// `LOCALE_USER_DEFAULT` and `LOCALE_SYSTEM_DEFAULT`, which are placeholders for other locales.
-    const DEFAULTS: [u32; 2] = [0x400, 0x800];
-    if DEFAULTS.contains(&locale) {
-        return Err(NtStatus::UNSUCCESSFUL);
-    }
-    Ok((owner.to_uppercase(), context.read(key), locale))
+    named(&node.instance, context.read(key), locale)
 }
 
 /// Sets a property, or deletes it if there are no data.
@@ -192,10 +174,7 @@ fn set_device_property(
 
 fn store(context: &Context, property: PropertyName, (kind, size, data): (u32, u32, u64)) {
     let value = (data != 0).then(|| (kind, context.bytes(data, u64::from(size))));
-    context.with_state(|Properties(all)| match value {
-        Some(value) => all.insert(property, value),
-        None => all.remove(&property),
-    });
+    context.registry().properties.set(property, value);
 }
 
 fn get_property(
@@ -209,7 +188,8 @@ fn get_property(
     required: At<u32>,
     kind: At<u32>,
 ) -> NtResult {
-    load(context, &property(context, name, key, locale)?, (size, data), required, kind)
+    let found = context.registry().properties.get(&property(context, name, key, locale)?);
+    load(context, found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?, (size, data), required, kind)
 }
 
 fn get_device_property(
@@ -224,18 +204,23 @@ fn get_device_property(
     kind: At<u32>,
 ) -> NtResult {
     let property = device_property(context, physical, key, locale)?;
-    load(context, &property, (size, data), required, kind)
+    let found = match context.registry().properties.get(&property) {
+        Some(found) => found,
+        None => device_properties::of_system(&property.1, &property.0, |number| {
+            let missing = Err(NtStatus::OBJECT_NAME_NOT_FOUND);
+            context.devices().property(physical, number).unwrap_or(missing)
+        })?,
+    };
+    load(context, found, (size, data), required, kind)
 }
 
 fn load(
     context: &Context,
-    property: &PropertyName,
+    (its_kind, bytes): KeyedProperty,
     (size, data): (u32, u64),
     required: At<u32>,
     kind: At<u32>,
 ) -> NtResult {
-    let found = context.with_state(|Properties(all)| all.get(property).cloned());
-    let (its_kind, bytes) = found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
     // Windows accepts a null size pointer, and returns the type even if the buffer is too small.
     required.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     kind.write(context, its_kind);
