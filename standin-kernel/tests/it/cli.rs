@@ -492,7 +492,8 @@ fn pdb_that_panics(offset: u32) -> Vec<u8> {
     let found = (0..20_000).find_map(|seed| {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = pdb.clone();
-        for _ in 0..8 {
+        // With fewer bytes, the search takes a hundred times as long.
+        for _ in 0..128 {
             let at = random.usize(0..bytes.len());
             bytes[at] = random.u8(..);
         }

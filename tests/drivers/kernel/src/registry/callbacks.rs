@@ -28,7 +28,7 @@ const fn field<T: Copy>(structure: u64, offset: u64) -> T {
     unsafe { ((structure + offset) as *const T).read() }
 }
 
-fn set<T>(structure: u64, offset: u64, value: T) {
+const fn set<T>(structure: u64, offset: u64, value: T) {
     // SAFETY: the kernel passes a structure with the field, which callbacks may change.
     unsafe { ((structure + offset) as *mut T).write(value) }
 }
