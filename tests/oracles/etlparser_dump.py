@@ -8,8 +8,8 @@ import types
 import etl.parsers
 from etl.error import TlMetaDataNotFound
 
-# This package's own start imports a thousand modules with events of Windows' providers, which takes
-# two seconds. No test compares such events.
+# `etl.parsers.etw.__init__` imports a thousand modules with events of Windows' providers, which
+# takes two seconds. No test compares such events.
 WINDOWS = types.ModuleType("etl.parsers.etw")
 WINDOWS.__path__ = [os.path.join(path, "etw") for path in etl.parsers.__path__]
 sys.modules[WINDOWS.__name__] = WINDOWS

@@ -24,7 +24,7 @@ pub fn read_all(input: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        let why = format!("it has more than {} MiB", limit >> 20);
+        let why = format!("it is larger than {} MiB", limit >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)

@@ -117,7 +117,7 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     // Commands that omit WPP messages do not have this option.
     let formats = arguments.try_get_many::<PathBuf>("tmf");
     for formats in formats.ok().flatten().unwrap_or_default() {
-        // A TMF file is text in any encoding, so nothing in a file of another format is an error.
+        // A TMF file is text in any encoding, so the parser would accept a file of another format.
         if let Some(found) = other_format(formats, None) {
             return Err(Failure::Format { file: formats.clone(), found });
         }
@@ -953,14 +953,21 @@ fn write_out<T>(
         Ok(known) if known.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
         // A link continues to name the file that it names.
         Ok(known) if known.is_file() => through(file.canonicalize().map_err(failed)?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => through(file.clone()),
-        // Writing to anything else has no effect on another file of that name.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !file.is_symlink() => {
+            through(file.clone())
+        }
+        // Opens devices, pipes and links without a file directly; there is no file to replace.
         _ => (file.clone(), None),
     };
     let written = [Some(&open), replaced.as_ref()].into_iter().flatten();
     let written: Vec<_> = written.filter_map(|path| path.canonicalize().ok()).collect();
+    // From a folder, a command reads all files with these extensions.
+    let is_read = |path: &Path, from: &Path| {
+        let extension = path.extension().unwrap_or_default();
+        path == from || (path.starts_with(from) && (extension == "pdb" || extension == "tmf"))
+    };
     let mut read = inputs(arguments).filter_map(|path| path.canonicalize().ok());
-    if read.any(|path| written.contains(&path)) {
+    if read.any(|from| written.iter().any(|path| is_read(path, &from))) {
         return Err(Failure::Input { file: file.clone() });
     }
     let created = File::options().write(true).create(true).truncate(true).open(&open);
@@ -1029,8 +1036,9 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         parts.get_mut(trace).map_or(Some(Kept::Selected), |part| part.keeps(record))
     };
     let merged = write_out(arguments, |file| {
-        // The end of a merge updates the header, which a pipe does not allow.
-        file.stream_position()?;
+        file.stream_position().map_err(|_| {
+            io::Error::other("a merge updates the start of its output at the end, which a pipe does not allow; name a file")
+        })?;
         let merged = merge::merge_part(&mut traces, &name, options, keeps, file);
         let (_, merged) = merged.map_err(|source| Failure::Merge {
             file: source.trace().and_then(|trace| files.get(trace).copied()).unwrap_or(to).clone(),

@@ -425,11 +425,11 @@ impl<T> Joiner<T> {
                 best = Some(*number);
                 break;
             }
-            // A performance record does not contain the thread that wrote it.
-            if event.process_id == u32::MAX && best.is_none() {
-                best = Some(*number);
-            }
             if writer(event).is_none() {
+                // A performance record does not contain the thread that wrote it.
+                if event.process_id == u32::MAX && best.is_none() {
+                    best = Some(*number);
+                }
                 others.push(*number);
             }
         }

@@ -6,7 +6,7 @@
 //! its version is checked before it is installed.
 
 use std::{
-    env, fmt,
+    env, fmt, iter,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -127,7 +127,11 @@ impl Rust {
             Self::Current => Command::new("cargo"),
             Self::Debian => {
                 let mut command = Command::new("/usr/bin/cargo");
+                // cargo finds clippy on the search path, where another toolchain can come first.
+                let path = env::var_os("PATH").unwrap_or_default();
+                let path = iter::once("/usr/bin".into()).chain(env::split_paths(&path));
                 command
+                    .envs(env::join_paths(path).map(|path| ("PATH", path)))
                     .env("RUSTC", self.rustc())
                     .env("RUSTDOC", "/usr/bin/rustdoc")
                     // The cargo that runs this program sets these variables for its own toolchain.

@@ -6,12 +6,11 @@
 //! the client's package directly.
 
 use std::{
-    env, iter,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use driver_build::{files, toolchain::Rust};
 
@@ -77,15 +76,8 @@ fn built_in() -> PathBuf {
 const READER_PACKAGE: &str = "etl-file";
 const READER: &str = "etl";
 
-fn cargo(rust: Rust, chore: &str) -> Result<Command> {
+fn cargo(rust: Rust, chore: &str) -> Command {
     let mut command = rust.cargo();
-    if rust == Rust::Debian {
-        // cargo finds clippy on the search path, where another toolchain can come first.
-        let path = env::var_os("PATH").unwrap_or_default();
-        let path = env::join_paths(iter::once("/usr/bin".into()).chain(env::split_paths(&path)))
-            .context("cannot extend PATH")?;
-        command.env("PATH", path);
-    }
     command
         .current_dir(root())
         .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER", LINKER.path().unwrap_or_default())
@@ -95,13 +87,13 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
         .arg(built_in())
         // All commands share one build of the standard library.
         .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"]);
-    Ok(command)
+    command
 }
 
 /// Builds the client and `etl` for Windows, and returns the client's .exe. A single command builds
 /// both, so that they share all dependencies.
 pub fn build(rust: Rust) -> Result<PathBuf> {
-    let mut command = cargo(rust, "build")?;
+    let mut command = cargo(rust, "build");
     run_quietly(command.args(["--package", READER_PACKAGE, "--bins"]))?;
     copy(READER, &reader())?;
     let to = built(PACKAGE);
@@ -128,14 +120,14 @@ fn copy(name: &str, to: &Path) -> Result<()> {
 
 /// Lints the client and the session control library.
 pub fn lint(rust: Rust) -> Result<()> {
-    let mut command = cargo(rust, "clippy")?;
+    let mut command = cargo(rust, "clippy");
     command.args(["--package", SESSION, "--all-targets", "--", "-D", "warnings"]);
     run_quietly(&mut command)
 }
 
 /// Runs the tests of the client and of the session control library under Wine.
 pub fn test(rust: Rust) -> Result<()> {
-    let mut command = cargo(rust, "test")?;
+    let mut command = cargo(rust, "test");
     command.args(["--package", SESSION]);
     crate::process::run_for_results(with_wine(&mut command))
 }

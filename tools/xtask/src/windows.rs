@@ -34,7 +34,8 @@ pub fn check_tests() -> Result<()> {
 fn check_for(name: &str, chore: &str, what: &[&str], last: &[&str]) -> Result<()> {
     let (rust, is_installed) = Rust::for_target(name)?;
     let libraries = if is_installed { "the target's libraries" } else { "libraries from source" };
-    step(&format!("Checking the default members for {name} with {libraries}"), || {
+    let title = if chore == "clippy" { "Linting" } else { "Checking" };
+    step(&format!("{title} the default members for {name} with {libraries}"), || {
         let mut command = command(rust, chore, name);
         command.args(what);
         if is_installed {

@@ -42,7 +42,7 @@ pub enum MofErrorKind {
     #[error(transparent)]
     Io(std::io::Error),
     /// The file is too large.
-    #[error("it has more than {} MiB", MAX_SIZE >> 20)]
+    #[error("it is larger than {} MiB", MAX_SIZE >> 20)]
     TooLarge,
     /// The events have too many fields in total; a field counts once for each event type that
     /// contains it.

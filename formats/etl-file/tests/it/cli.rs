@@ -318,8 +318,8 @@ fn files_without_end_and_folders_are_refused() {
     let sample = sample(|_| {});
     let folder = Path::new(&sample.path).parent().unwrap().to_str().unwrap();
     for (option, file, said) in [
-        ("--man", "/dev/zero", "it has more than 64 MiB"),
-        ("--mof", "/dev/zero", "it has more than 64 MiB"),
+        ("--man", "/dev/zero", "it is larger than 64 MiB"),
+        ("--mof", "/dev/zero", "it is larger than 64 MiB"),
         ("--tmf", "/dev/zero", "is larger than 64 MiB, the limit for a TMF file"),
         ("--pdb", "/dev/zero", "it is not a PDB of version 7"),
         ("--man", folder, "Is a directory"),
@@ -365,6 +365,13 @@ fn output_goes_into_pipes_devices_and_the_files_of_links() {
     assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo(), "the pipe was replaced");
     assert_eq!(reader.join().unwrap(), expected);
 
+    let (missing, dangling) = (path("missing"), path("dangling"));
+    symlink(&missing, &dangling).unwrap();
+    let output = etl(&["dump", &sample.path, "--out", &dangling]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink(), "the link was replaced");
+    assert_eq!(fs::read(&missing).unwrap(), expected);
+
     symlink("/dev/full", &full).unwrap();
     for command in ["dump", "report", "merge"] {
         let output = etl(&[command, &sample.path, "--out", &full]);
@@ -401,6 +408,12 @@ fn an_input_file_is_never_replaced() {
         }
     }
     fs::remove_file(&part).unwrap();
+    let pdb = Path::new(&sample.path).with_file_name("a.pdb");
+    fs::write(&pdb, "old").unwrap();
+    let folder = pdb.parent().unwrap().to_str().unwrap();
+    let output = etl(&["dump", &sample.path, "--symbols", folder, "--out", pdb.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(fs::read(&pdb).unwrap(), b"old");
     let copy = format!("{}.man", sample.path);
     fs::copy(manifest, &copy).unwrap();
     let output = etl(&["dump", &sample.path, "--man", &copy, "--out", &copy]);
