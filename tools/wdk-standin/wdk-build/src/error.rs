@@ -47,6 +47,13 @@ pub enum ConfigError {
         #[source]
         error: io::Error,
     },
+    /// The build script reads the WDK's headers or libraries.
+    #[error(
+        "the build script calls wdk_build::{0}, which needs the WDK, and this build uses stand-ins \
+         for it: take the bindings from wdk-sys, declare what it lacks in the driver, or build with \
+         the WDK on Windows"
+    )]
+    NeedsWdk(&'static str),
     /// The stand-ins do not support the driver model or its version.
     #[error(
         "{owner} is configured for {found}; without the WDK, WDM and KMDF {} are supported",

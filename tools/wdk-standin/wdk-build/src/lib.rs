@@ -6,12 +6,14 @@
 //! version from the manifests. It neither looks for a WDK nor runs bindgen.
 
 mod error;
+mod kit;
 mod metadata;
 mod model;
 
 use std::{env, fs, path::Path};
 
 pub use error::ConfigError;
+pub use kit::{BuilderExt, detect_wdk_build_number};
 pub use metadata::MANIFEST;
 pub use model::{DriverConfig, KmdfConfig};
 
