@@ -1,6 +1,11 @@
 //! A device that a driver added.
 
-use super::{error::KernelError, file::File, request::Owner, runner::Runner};
+use super::{
+    error::{KernelError, OPENING},
+    file::File,
+    request::Owner,
+    runner::Runner,
+};
 use crate::{
     execution::identity::Identity,
     ground::{NtStatus, bugcheck::BugCheck},
@@ -102,8 +107,7 @@ impl Device {
                 }
                 send::open(context, device, &name)
             })?;
-            let file = opened
-                .map_err(|status| KernelError::Status { routine: "opening the device", status })?;
+            let file = opened.map_err(|status| KernelError::Status { routine: OPENING, status })?;
             return Ok(File::of_device_object(&self.runner, identity, file));
         }
         File::open(&self.runner, "the device", identity, move |context, create| {

@@ -3,8 +3,13 @@
 use std::{panic::Location, path::Path, sync::Arc};
 
 use super::{
-    device::Device, device_config::DeviceConfig, driver_memory::DriverMemory, error::KernelError,
-    file::File, request::Owner, runner::Runner,
+    device::Device,
+    device_config::DeviceConfig,
+    driver_memory::DriverMemory,
+    error::{KernelError, OPENING},
+    file::File,
+    request::Owner,
+    runner::Runner,
 };
 use crate::{
     execution::{call::Call, identity::Identity},
@@ -200,8 +205,7 @@ impl Driver {
             let device = device.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
             send::open(context, device, &name)
         })?;
-        let file = opened
-            .map_err(|status| KernelError::Status { routine: "opening the device", status })?;
+        let file = opened.map_err(|status| KernelError::Status { routine: OPENING, status })?;
         Ok(File::of_device_object(&self.runner, identity, file))
     }
 

@@ -10,6 +10,9 @@ use crate::{
     services::{etw::error::ControlError, faults::Fault},
 };
 
+/// The routine that [`KernelError::Status`] names if a driver fails an open.
+pub const OPENING: &str = "opening the device";
+
 /// The error of a kernel method.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {

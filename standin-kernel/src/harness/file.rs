@@ -1,7 +1,7 @@
 //! An open file.
 
 use super::{
-    error::KernelError,
+    error::{KernelError, OPENING},
     request::{Owner, Request},
     runner::Runner,
 };
@@ -58,7 +58,7 @@ impl File {
         let create = send::process_parameters(&runner.system().ntoskrnl);
         let opened = runner.kmdf(identity, move |context| open(context, create))?;
         let handle = opened.map_err(|(why, status)| {
-            let refused = KernelError::Status { routine: "opening the device", status };
+            let refused = KernelError::Status { routine: OPENING, status };
             why.map_or(refused, |why| KernelError::CannotOpen {
                 what: what.to_owned(),
                 why: why.to_string(),

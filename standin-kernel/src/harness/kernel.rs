@@ -9,8 +9,13 @@ use std::{
 use etl_file::Guid;
 
 use super::{
-    config::KernelConfig, driver::Driver, error::KernelError, file::File,
-    registry_file::RegistryFile, runner::Runner, simulated_device::SimulatedDevice,
+    config::KernelConfig,
+    driver::Driver,
+    error::{KernelError, OPENING},
+    file::File,
+    registry_file::RegistryFile,
+    runner::Runner,
+    simulated_device::SimulatedDevice,
 };
 use crate::{
     execution::{coroutine::pass_time, identity::Identity},
@@ -185,8 +190,7 @@ impl Kernel {
             Some(io::send::open(context, device, &name))
         })?;
         if let Some(opened) = opened {
-            let file = opened
-                .map_err(|status| KernelError::Status { routine: "opening the device", status })?;
+            let file = opened.map_err(|status| KernelError::Status { routine: OPENING, status })?;
             return Ok(File::of_device_object(&self.runner, identity, file));
         }
         let what = format!("`{path}`");

@@ -251,7 +251,15 @@ impl Run {
             ));
         }
         let result = match self.script(&driver, &mut diagnostics) {
-            Ok(script) => script.run(setting, &driver, player).map_err(Diagnostic::of_step),
+            Ok(script) => match script.run(setting, &driver, player) {
+                // A device that cannot be opened is not a fault of its driver.
+                Err(error) if self.script.is_none() && error.is_unsupported_open() => {
+                    diagnostics.push(Diagnostic::sentence(Kind::Note, error.to_string()));
+                    Script::life_without_a_device().run(setting, &driver, player)
+                }
+                result => result,
+            }
+            .map_err(Diagnostic::of_step),
             Err(error) => Err(Diagnostic::of_error(error)),
         };
         diagnostics.extend(result.err().into_iter().flatten());

@@ -10,6 +10,7 @@ use std::{
 };
 
 use etl_file::Trace;
+use etw_test_support::small_image::Image;
 
 use crate::common::run;
 
@@ -597,4 +598,42 @@ fn a_driver_without_an_unload_routine_stays() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("error: {sentence}")), "{said}");
+}
+
+// The I/O manager completes a request for which the driver has no dispatch routine.
+#[test]
+fn a_device_that_cannot_be_opened_is_not_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("closed.sys");
+    let driver = Image {
+        imports: &[("ntoskrnl.exe", &["IoCreateDevice"])],
+        // DriverEntry(rcx) returns IoCreateDevice(rcx, 0, NULL, FILE_DEVICE_UNKNOWN, 0, 0, &device).
+        entry: &[
+            0x48, 0x83, 0xEC, 0x48, // sub rsp, 0x48
+            0x31, 0xD2, // xor edx, edx
+            0x45, 0x31, 0xC0, // xor r8d, r8d
+            0x41, 0xB9, 0x22, 0, 0, 0, // mov r9d, 0x22
+            0x48, 0x89, 0x54, 0x24, 0x20, // mov [rsp + 0x20], rdx
+            0x48, 0x89, 0x54, 0x24, 0x28, // mov [rsp + 0x28], rdx
+            0x48, 0x8D, 0x44, 0x24, 0x38, // lea rax, [rsp + 0x38]
+            0x48, 0x89, 0x44, 0x24, 0x30, // mov [rsp + 0x30], rax
+            0xFF, 0x15, 0x0F, 0x10, 0, 0, // call [IoCreateDevice]
+            0x48, 0x83, 0xC4, 0x48, // add rsp, 0x48
+            0xC3, // ret
+        ],
+        ..Image::default()
+    };
+    fs::write(&image, driver.build()).unwrap();
+    let run = |script: &[&str]| {
+        let mut command = common::run_command(&image, folder.path().join("closed.etl"));
+        common::said(command.current_dir(folder.path()).args(script))
+    };
+    let sentence = "opening the device returned STATUS_INVALID_DEVICE_REQUEST";
+    let (good, said) = run(&[]);
+    assert!(good && said.contains(&format!("note: {sentence}")), "{said}");
+    assert!(said.contains("capture-state"), "{said}");
+    // A script specifies all steps.
+    fs::write(folder.path().join("script.txt"), "open").unwrap();
+    let (good, said) = run(&["--script", "script.txt"]);
+    assert!(!good && said.contains(&format!("error: line 1: {sentence}")), "{said}");
 }

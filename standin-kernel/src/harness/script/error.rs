@@ -1,6 +1,9 @@
 //! The errors of scripts.
 
-use crate::harness::error::KernelError;
+use crate::{
+    ground::NtStatus,
+    harness::error::{KernelError, OPENING},
+};
 
 /// An error in a line of a script.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +13,20 @@ pub struct ScriptError {
     pub line: usize,
     /// The problem.
     pub problem: Problem,
+}
+
+impl ScriptError {
+    /// Returns whether the step opened a device whose driver does not support opens. The I/O manager
+    /// completes the create request in this way if the driver has no dispatch routine for it.
+    pub(crate) fn is_unsupported_open(&self) -> bool {
+        matches!(
+            self.problem,
+            Problem::Kernel(KernelError::Status {
+                routine: OPENING,
+                status: NtStatus::INVALID_DEVICE_REQUEST
+            })
+        )
+    }
 }
 
 /// Returns an error's prefix, which names the line.
