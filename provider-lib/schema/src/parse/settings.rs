@@ -70,9 +70,9 @@ impl Parse for Settings {
                     custom_trait(input, &mut traits)?;
                     trait_spans.push(word.span());
                 }
-                "binary_tracking" => binary_tracking = true,
-                "statistics" => statistics = true,
-                "debugger" => debugger = true,
+                "binary_tracking" => binary_tracking = alone(&word, input)?,
+                "statistics" => statistics = alone(&word, input)?,
+                "debugger" => debugger = alone(&word, input)?,
                 "stripes" => stripes = Some(number_of_stripes(&value(input)?)?),
                 "rundown" => {
                     let none: Ident = value(input)?;
@@ -85,7 +85,10 @@ impl Parse for Settings {
                     without_rundown = Some(word.clone());
                 }
                 "manifest" => manifest = Some(value(input)?),
-                "autologger" => autologger = Some(autologger::Written::parse(&word, input)?),
+                "autologger" => {
+                    alone(&word, input)?;
+                    autologger = Some(autologger::Written::parse(&word, input)?);
+                }
                 // Handled by the macro itself.
                 "crate" => absolute(&value(input)?)?,
                 "name" => name = Some(literal(input)?),
@@ -107,7 +110,6 @@ impl Parse for Settings {
                     ));
                 }
             }
-            without_value(&word, input)?;
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
@@ -166,13 +168,13 @@ fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
     })
 }
 
-/// Refuses a value after an argument that has none.
-fn without_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+/// Returns true for an argument without `=`, and refuses a value.
+fn alone(word: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
     if input.peek(Token![=]) {
         let text = format!("the argument `{word}` has no value; write the word alone");
         return Err(syn::Error::new(word.span(), text));
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Refuses a relative path of the library, because the generated code is in several modules.

@@ -406,6 +406,7 @@ fn traits_have_at_most_255_bytes() {
     assert!(parsed(", trait_(1, b\"a\")", "").unwrap_err().contains("write `group"));
     assert!(parsed(", trait_(127, b\"a\")", "").unwrap_err().contains("128 to 255"));
     assert!(parsed(", trait_(128, b\"a\", 3)", "").unwrap_err().contains("two arguments"));
+    assert_eq!(parsed(" = \"B\"", "").unwrap_err(), "expected `,`");
 }
 
 #[test]
