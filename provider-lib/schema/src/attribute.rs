@@ -128,22 +128,25 @@ fn without_nul(text: &LitStr) -> syn::Result<String> {
     if name.contains('\0') {
         return Err(syn::Error::new(text.span(), "the name contains a NUL; remove it"));
     }
-    in_xml(text)?;
+    printable(text)?;
     Ok(name)
 }
 
-/// Refuses a text with a character that a manifest cannot contain, because XML cannot.
-pub fn in_xml(text: &LitStr) -> syn::Result<()> {
+/// Refuses a text with a control character or a noncharacter, which XML and so a manifest cannot contain
+/// and a viewer cannot show.
+pub fn printable(text: &LitStr) -> syn::Result<()> {
     let is_refused = |one: &char| {
         let is_space = matches!(one, '\t' | '\n' | '\r');
         *one < ' ' && !is_space || matches!(one, '\u{FFFE}' | '\u{FFFF}')
     };
     text.value().chars().find(is_refused).map_or(Ok(()), |one| {
         let code = u32::from(one);
-        Err(syn::Error::new(
-            text.span(),
-            format!("the text contains U+{code:04X}, which a manifest cannot contain; remove it"),
-        ))
+        let found = if one.is_control() {
+            format!("the control character U+{code:04X}")
+        } else {
+            format!("U+{code:04X}, which is not a character")
+        };
+        Err(syn::Error::new(text.span(), format!("the text contains {found}; remove it")))
     })
 }
 
