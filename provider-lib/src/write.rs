@@ -418,7 +418,7 @@ macro_rules! emit {
     };
     (@event [$($event:tt)+] $arguments:tt , every = $count:expr $(, $option:ident = $value:expr)* $(,)?) => {
         if $($event)+::is_enabled() {
-            static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::every($count);
+            static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::__every($count);
             $crate::emit!(@limited (__admits) __WDK_ETW_LIMIT, [$($event)+] $arguments $(, $option = $value)*);
         }
     };
