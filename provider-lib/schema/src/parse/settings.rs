@@ -11,7 +11,7 @@ use syn::{
 
 use super::{
     autologger,
-    words::{Given, guid, value},
+    words::{Given, alone, guid, value},
 };
 use crate::{Encoding, Guid, Hooks, Trait, attribute};
 
@@ -85,10 +85,7 @@ impl Parse for Settings {
                     without_rundown = Some(word.clone());
                 }
                 "manifest" => manifest = Some(value(input)?),
-                "autologger" => {
-                    alone(&word, input)?;
-                    autologger = Some(autologger::Written::parse(&word, input)?);
-                }
+                "autologger" => autologger = Some(autologger::Written::parse(&word, input)?),
                 // Handled by the macro itself.
                 "crate" => absolute(&value(input)?)?,
                 "name" => name = Some(literal(input)?),
@@ -166,15 +163,6 @@ fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
                     \"Contoso.Driver\"`";
         syn::Error::new(error.span(), text)
     })
-}
-
-/// Returns true for an argument without `=`, and refuses a value.
-fn alone(word: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
-    if input.peek(Token![=]) {
-        let text = format!("the argument `{word}` has no value; write the word alone");
-        return Err(syn::Error::new(word.span(), text));
-    }
-    Ok(true)
 }
 
 /// Refuses a relative path of the library, because the generated code is in several modules.
