@@ -90,23 +90,31 @@ impl Multiples {
 
 impl RateLimit {
     const_unless_loom! {
-        /// Creates a limit that admits one of `count` occurrences, beginning with the first.
-        ///
-        /// # Panics
-        ///
-        /// Panics if `count` is 0. In a `static`, where a limit belongs, this is a compile error.
+        /// Creates a limit that admits one of `count` occurrences, beginning with the first. A
+        /// `count` of 0, which could come from a driver's settings, admits every occurrence, as 1
+        /// does; `every = 0` in `emit!` and `event!` is a compile error.
+        #[must_use]
+        pub const fn every(count: u64) -> Self {
+            let every = if count == 0 { 1 } else { count };
+            Self {
+                occurrences: AtomicU64::new(0),
+                every,
+                admitted: Multiples::of(every),
+            }
+        }
+    }
+
+    const_unless_loom! {
+        /// Creates the limit for `every = …` in `emit!` and `event!`, a constant.
+        #[doc(hidden)]
         #[must_use]
         #[track_caller]
-        pub const fn every(count: u64) -> Self {
+        pub const fn __every(count: u64) -> Self {
             assert!(
                 count != 0,
                 "a rate limit writes one of at least 1 occurrences; to write none, remove the event"
             );
-            Self {
-                occurrences: AtomicU64::new(0),
-                every: count,
-                admitted: Multiples::of(count),
-            }
+            Self::every(count)
         }
     }
 

@@ -418,7 +418,7 @@ macro_rules! emit {
     };
     (@event [$($event:tt)+] $arguments:tt , every = $count:expr $(, $option:ident = $value:expr)* $(,)?) => {
         if $($event)+::is_enabled() {
-            static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::every($count);
+            static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::__every($count);
             $crate::emit!(@limited (__admits) __WDK_ETW_LIMIT, [$($event)+] $arguments $(, $option = $value)*);
         }
     };
@@ -448,6 +448,8 @@ macro_rules! emit {
         }
     };
     (@write [$($event:tt)+] ($($argument:expr),*) $(, $option:ident = $value:expr)*) => {
+        // The compiler refuses two parameters of one name, and so an option that is given twice.
+        let _ = |$($option: ()),*| { $(let () = $option;)* };
         // The provider counts the failure; `emit!` returns no result.
         let __wdk_etw_result = $($event)+::__wdk_etw_with($crate::emit!(@options $($option = $value),*))
             .__wdk_etw_emit($($argument),*);

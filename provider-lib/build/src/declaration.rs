@@ -66,11 +66,10 @@ pub(crate) fn xml_name(name: &str) -> QName {
     QName::plain(&name)
 }
 
-/// Returns a doc comment up to its first empty line.
+/// Returns the first paragraph of a doc comment.
 fn first_paragraph(docs: &[String]) -> String {
-    let lines: Vec<&str> =
-        docs.iter().map(String::as_str).take_while(|line| !line.is_empty()).collect();
-    lines.join(" ")
+    let lines = docs.iter().map(String::as_str).skip_while(|line| line.is_empty());
+    lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a string as an event's message, with percent signs escaped. Names are not escaped,

@@ -17,10 +17,10 @@
 //! by the driver's INF file or by a manifest, which `cargo etw inf new` and `cargo etw manifest write` write.
 //!
 //! The source file contains the module with `#[wdk_etw::provider(…)]`, and may contain other items, such
-//! as hooks; it may be `src/lib.rs`. Of a provider inside a macro or a function, which a build script cannot
-//! read, cargo shows a warning. A driver can have several providers, in one source
-//! file or in several, and library crates can have their own: see [`Image::declaration`] and
-//! [`export`]. The image's resources cover all of them.
+//! as hooks; it may be `src/lib.rs`. A build script cannot read a provider inside a macro or a function;
+//! cargo warns about it. A driver can have several providers, in one source file or in several, and
+//! library crates can have their own: see [`Image::declaration`] and [`export`]. The image's resources
+//! cover all of them.
 //!
 //! The crate `etw-manifest`, re-exported as `manifest`, reads, checks and writes manifests and
 //! their resources.

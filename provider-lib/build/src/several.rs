@@ -57,7 +57,7 @@ pub fn read_all(
             left_out.extend(one.left_out.iter().map(|note| (file.clone(), note.clone())));
         }
         read.extend(of_one);
-        left_out.extend(unseen(path)?.into_iter().map(|note| (path.clone(), note)));
+        left_out.extend(unseen(path, configuration)?.into_iter().map(|note| (path.clone(), note)));
         for provider in &one.providers {
             for (other_path, other) in &seen {
                 if let Some(what) = meeting(provider, other) {
@@ -91,9 +91,9 @@ pub fn read_all(
 }
 
 /// Returns notes about the providers of a source file that only the compiler can read.
-fn unseen(path: &Path) -> Result<Vec<ManifestError>, BuildError> {
+fn unseen(path: &Path, configuration: &Configuration) -> Result<Vec<ManifestError>, BuildError> {
     // The caller has parsed the file.
-    let found = wdk_etw_schema::parse::unseen(&read_text(path)?).unwrap_or_default();
+    let found = wdk_etw_schema::parse::unseen(&read_text(path)?, configuration).unwrap_or_default();
     let note = |span: proc_macro2::Span| {
         let rule = "this provider is inside a macro, a function or another provider, where the build script \
                     cannot read it: the image's resources do not contain its manifest events";

@@ -69,7 +69,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         ),
         Some(other) => {
             let (value, admits) = match other {
-                Limit::Every(count) => (quote!(every(#count)), quote!(admits)),
+                Limit::Every(count) => (quote!(__every(#count)), quote!(admits)),
                 Limit::Once | Limit::Named(_) => (quote!(once()), quote!(admits_once)),
             };
             (

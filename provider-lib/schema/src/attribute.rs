@@ -36,13 +36,52 @@ pub fn doc(attribute: &Attribute) -> syn::Result<Vec<String>> {
     if let Meta::NameValue(pair) = &attribute.meta
         && let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = ungrouped(&pair.value)
     {
-        return Ok(text.value().split('\n').map(|line| line.trim().to_owned()).collect());
+        let (value, source) = (text.value(), text.span().source_text());
+        let mut lines: Vec<&str> = value.split('\n').collect();
+        if lines.len() > 1 && source.is_none_or(|source| source.starts_with("/*")) {
+            remove_frame(&mut lines);
+        }
+        return Ok(lines.into_iter().map(|line| line.trim().to_owned()).collect());
     }
     Err(syn::Error::new_spanned(
         &attribute.meta,
         "the items of a provider declaration support doc comments only, because the macro reads their text; \
          write `/// …`",
     ))
+}
+
+/// Removes the frame of a block comment, as rustdoc does, which does not see the comment itself: a first
+/// line that is empty or has only stars, a last line of stars, and the star before each line. The first
+/// line needs no star, because it follows `/**`.
+fn remove_frame(lines: &mut Vec<&str>) {
+    let has_only_stars = |line: &str| line.bytes().all(|one| one == b'*');
+    if lines.first().is_some_and(|line| has_only_stars(line)) {
+        lines.remove(0);
+    }
+    if lines.last().is_some_and(|line| !line.is_empty() && has_only_stars(line)) {
+        lines.pop();
+    }
+    let has_star = |line: &&str| line.trim_start().starts_with('*');
+    let start = usize::from(!lines.first().is_some_and(has_star));
+    let is_text = |line: &&str| !line.trim().is_empty();
+    let (Some(first), Some(last)) = (
+        lines.iter().skip(start).position(is_text).map(|at| start + at),
+        lines.iter().rposition(is_text),
+    ) else {
+        return;
+    };
+    let Some(lines) = lines.get_mut(first..=last) else { return };
+    let margin = |line: &&str| line.split_once('*').map(|(margin, _)| margin.to_owned());
+    let Some(common) = lines.first().and_then(margin) else { return };
+    let is_framed = |line: &&str| margin(line).as_ref() == Some(&common);
+    if common.trim_matches([' ', '\t']).is_empty() && lines.iter().all(is_framed) {
+        for line in lines {
+            let after = line.get(common.len() + 1..).unwrap_or_default();
+            if after.is_empty() || after.starts_with([' ', '*']) {
+                *line = after;
+            }
+        }
+    }
 }
 
 /// Returns the lines of the doc comments in a list of attributes.
@@ -128,22 +167,25 @@ fn without_nul(text: &LitStr) -> syn::Result<String> {
     if name.contains('\0') {
         return Err(syn::Error::new(text.span(), "the name contains a NUL; remove it"));
     }
-    in_xml(text)?;
+    printable(text)?;
     Ok(name)
 }
 
-/// Refuses a text with a character that a manifest cannot contain, because XML cannot.
-pub fn in_xml(text: &LitStr) -> syn::Result<()> {
+/// Refuses a text with a control character or a noncharacter, which XML and so a manifest cannot contain
+/// and a viewer cannot show.
+pub fn printable(text: &LitStr) -> syn::Result<()> {
     let is_refused = |one: &char| {
         let is_space = matches!(one, '\t' | '\n' | '\r');
         *one < ' ' && !is_space || matches!(one, '\u{FFFE}' | '\u{FFFF}')
     };
     text.value().chars().find(is_refused).map_or(Ok(()), |one| {
         let code = u32::from(one);
-        Err(syn::Error::new(
-            text.span(),
-            format!("the text contains U+{code:04X}, which a manifest cannot contain; remove it"),
-        ))
+        let found = if one.is_control() {
+            format!("the control character U+{code:04X}")
+        } else {
+            format!("U+{code:04X}, which is not a character")
+        };
+        Err(syn::Error::new(text.span(), format!("the text contains {found}; remove it")))
     })
 }
 

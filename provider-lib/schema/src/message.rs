@@ -18,7 +18,7 @@ const SUPPORTED: &str = "supported: `%1` to `%99` for a field, with a format as 
 /// Returns an error at the `%`, if the compiler reports its position inside the literal, or else at
 /// the literal.
 pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
-    attribute::in_xml(message)?;
+    attribute::printable(message)?;
     let text = message.value();
     let Some((at, what)) = mistake(&text, fields) else {
         return Ok(());
@@ -151,7 +151,8 @@ mod tests {
             ("%1!x", 1, "the format of `%1` has no end; write `%1!x!`"),
             ("%s", 1, "`%s` stands for nothing; "),
             ("%", 1, "`%` at the end stands for nothing; "),
-            ("a\0b", 0, "the text contains U+0000, which a manifest cannot contain; remove it"),
+            ("a\0b", 0, "the text contains the control character U+0000; remove it"),
+            ("a\u{FFFE}b", 0, "the text contains U+FFFE, which is not a character; remove it"),
             ("100% sure", 1, "`% ` stands for a space alone; write `%%` for a percent sign "),
             ("50%.", 1, "`%.` stands for a period alone; write `%%` for a percent sign "),
         ] {

@@ -87,6 +87,18 @@ fn a_named_limit_is_shared_read_and_reset() {
     assert_eq!(written(&etw), [30, 31]);
 }
 
+// A driver must not crash because a caller or its settings say 0.
+#[test]
+fn a_limit_of_zero_admits_every_occurrence() {
+    let limit = RateLimit::every(std::hint::black_box(0));
+    let etw = registered();
+    for number in 0..3 {
+        emit!(trace::sample(number), limit = limit);
+    }
+    assert_eq!(written(&etw), [0, 1, 2]);
+    assert_eq!(limit.left_out(), 0);
+}
+
 #[test]
 fn events_at_their_call_site_have_limits_too() {
     let etw = registered();

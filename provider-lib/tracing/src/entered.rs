@@ -154,7 +154,8 @@ impl<const N: usize> Entered<N> {
 
     /// Records that code at `DISPATCH_LEVEL` enters a span without effect. The code may be a DPC,
     /// whose current thread is the thread it interrupted, so leaving it must not leave that thread's
-    /// span.
+    /// span. Has no effect before the thread enters the span: guards usually end in the reverse order,
+    /// and the span's later entry then ends first.
     pub fn enter_in_vain(&self, thread: u64, span: u64) {
         if let Some(entry) = self.newest(thread, span) {
             entry.in_vain.fetch_add(1, Ordering::Relaxed);

@@ -104,7 +104,9 @@
 //! Drop the guard that [`Span::enter`](https://docs.rs/tracing/latest/tracing/struct.Span.html)
 //! returns at `APC_LEVEL` or below. If a thread drops such a guard at `DISPATCH_LEVEL`, it stays in
 //! the span until it next enters or leaves one at `APC_LEVEL` or below. If it drops the guard above
-//! `DISPATCH_LEVEL`, it stays in the span.
+//! `DISPATCH_LEVEL`, it stays in the span. A thread that has two guards of a span, the first from
+//! `DISPATCH_LEVEL` and the second from a lower IRQL, must drop the second first: whichever it drops
+//! first leaves the span, because `tracing` does not tell which guard is dropped.
 //!
 //! The table of existing spans and the table of entered spans have a fixed size:
 //! `EtwSubscriber<256>` has space for 256 of each instead of 64. If there is no space for a span,

@@ -248,7 +248,12 @@ fn cargo_shows_the_providers_that_cannot_be_read() {
     );
     let inner = a.replacen("    #[event", "    mod inner {}\n    #[event", 1);
     let source = inner.replace("mod inner {}", &format!("mod inner {{\n{b}\n}}"))
-        + &format!("\nmacro_rules! made {{ () => {{\n{c}\n}} }}\nfn f() {{\n{d}\n}}\n");
+        + &format!("\nmacro_rules! made {{ () => {{\n{c}\n}} }}\nfn f() {{\n{d}\n}}\n")
+        // The build omits tests, and another crate's attribute declares no module.
+        + &format!("#[cfg(test)] mod tests {{ fn f() {{ {c} }} }}\n#[cfg(test)] fn g() {{ {c} }}\n")
+        + &format!("#[cfg(any())] mod never {{ fn f() {{ {c} }} }}\n")
+        + "fn h() { #[other::provider(name = \"E\")] pub struct E { module: u8 } }\n"
+        + "#[provider(name = \"F\")] fn i() { mod inner {} }\n";
     let path = write(&folder, "trace.rs", &source);
     let path = path.to_str().unwrap();
     let said = embedded(&folder, &[("DECLARATION", path)]);

@@ -7,7 +7,7 @@ use syn::{
     parse::ParseStream, spanned::Spanned as _, token,
 };
 
-use super::words::{Given, constant_of, guid, value};
+use super::words::{Given, alone, constant_of, guid, value};
 use crate::{AutoLogger, Guid, Provider};
 
 /// The characters, besides letters and digits, of session names and paths in INF files.
@@ -32,6 +32,7 @@ impl Written {
         let mut written =
             Self { word: word.span(), session: None, guid: None, file: None, values: Vec::new() };
         if !input.peek(token::Paren) {
+            alone(word, input)?;
             return Ok(written);
         }
         let inside;

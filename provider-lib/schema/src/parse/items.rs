@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use proc_macro2::Span;
-use quote::ToTokens as _;
 use syn::{
     Attribute, Expr, ExprLit, GenericParam, Generics, Ident, Item, Lit, Token, Type,
     ext::IdentExt as _,
@@ -14,7 +13,7 @@ use syn::{
 use super::{event::field, module::Entry, words::constant_of};
 use crate::{
     Channel, ChannelSettings, Field, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind,
-    Named, Provider, Scalar, Shape, Structure, TaskOpcodes, attribute,
+    Named, Provider, Scalar, Shape, Structure, TaskOpcodes, attribute, types::shown,
 };
 
 /// Removes the attribute with this name and returns it.
@@ -132,18 +131,16 @@ fn only_lifetimes(generics: &Generics) -> syn::Result<()> {
     })
 }
 
-/// Refuses a member of a structure that refers to a value of fixed size, because it would be the value.
+/// Refuses a reference to a value of fixed size, because the generated member would be the value itself.
 fn values_only(field: &Field) -> syn::Result<()> {
     let is_value =
         matches!(field.kind, FieldType::Named(_) | FieldType::Values(_, _, Shape::Fixed(_)));
     if let Type::Reference(reference) = &field.written
         && is_value
     {
-        let text = reference.elem.to_token_stream().to_string();
-        let text = text.replace(' ', "").replace(';', "; ");
         return Err(syn::Error::new_spanned(
             &field.written,
-            format!("a structure contains this member and does not refer to it; write `{text}`"),
+            format!("a structure stores this member by value; write `{}`", shown(&reference.elem)),
         ));
     }
     Ok(())

@@ -11,7 +11,7 @@ use syn::{
 
 use super::{
     autologger,
-    words::{Given, guid, value},
+    words::{Given, alone, guid, value},
 };
 use crate::{Encoding, Guid, Hooks, Trait, attribute};
 
@@ -70,9 +70,9 @@ impl Parse for Settings {
                     custom_trait(input, &mut traits)?;
                     trait_spans.push(word.span());
                 }
-                "binary_tracking" => binary_tracking = true,
-                "statistics" => statistics = true,
-                "debugger" => debugger = true,
+                "binary_tracking" => binary_tracking = alone(&word, input)?,
+                "statistics" => statistics = alone(&word, input)?,
+                "debugger" => debugger = alone(&word, input)?,
                 "stripes" => stripes = Some(number_of_stripes(&value(input)?)?),
                 "rundown" => {
                     let none: Ident = value(input)?;
@@ -107,7 +107,6 @@ impl Parse for Settings {
                     ));
                 }
             }
-            without_value(&word, input)?;
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
@@ -164,15 +163,6 @@ fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
                     \"Contoso.Driver\"`";
         syn::Error::new(error.span(), text)
     })
-}
-
-/// Refuses a value after an argument that has none.
-fn without_value(word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
-    if input.peek(Token![=]) {
-        let text = format!("the argument `{word}` has no value; write the word alone");
-        return Err(syn::Error::new(word.span(), text));
-    }
-    Ok(())
 }
 
 /// Refuses a relative path of the library, because the generated code is in several modules.

@@ -1,11 +1,11 @@
 //! The declarations in a Rust source file.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{Attribute, Item, ItemMod, Meta, spanned::Spanned as _};
 
 use super::{configure::keep, provider};
-use crate::{Configuration, Provider, errors::Errors};
+use crate::{Configuration, Provider, attribute, errors::Errors};
 
 /// Parses the providers that a Rust source file declares, including those in nested modules.
 ///
@@ -39,19 +39,23 @@ fn is_provider(attribute: &Attribute) -> bool {
 }
 
 /// Returns the source locations of the providers that [`source`] does not find: those in macros, in
-/// functions and in the modules of other providers.
+/// functions and in the modules of other providers. Skips items that the configuration disables.
 ///
 /// # Errors
 ///
 /// Returns the file's first syntax error.
-pub fn unseen(text: &str) -> syn::Result<Vec<Span>> {
+pub fn unseen(text: &str, configuration: &Configuration) -> syn::Result<Vec<Span>> {
     let mut found = Vec::new();
-    unseen_in(&syn::parse_file(text)?.items, &mut found);
+    unseen_in(&syn::parse_file(text)?.items, configuration, &mut found);
     Ok(found)
 }
 
-fn unseen_in(items: &[Item], found: &mut Vec<Span>) {
+fn unseen_in(items: &[Item], configuration: &Configuration, found: &mut Vec<Span>) {
     for item in items {
+        let mut attributes = attribute::of_item(item).to_vec();
+        if matches!(keep(&mut attributes, configuration), Ok(false)) {
+            continue;
+        }
         match item {
             Item::Mod(ItemMod { content: Some((_, items)), .. }) => {
                 let is_provider = matches!(item, Item::Mod(module) if can_be_provider(module));
@@ -59,7 +63,7 @@ fn unseen_in(items: &[Item], found: &mut Vec<Span>) {
                     let inside = items.iter().map(quote::ToTokens::to_token_stream);
                     inside.for_each(|tokens| declared_in(tokens, found));
                 } else {
-                    unseen_in(items, found);
+                    unseen_in(items, configuration, found);
                 }
             }
             other => declared_in(other.to_token_stream(), found),
@@ -67,19 +71,33 @@ fn unseen_in(items: &[Item], found: &mut Vec<Span>) {
     }
 }
 
-/// Finds attributes with the arguments of a provider in tokens.
+/// Finds attributes with the arguments of a provider before modules in tokens.
 fn declared_in(tokens: TokenStream, found: &mut Vec<Span>) {
     let mut follows_hash = false;
-    for token in tokens {
+    let mut tokens = tokens.into_iter();
+    while let Some(token) = tokens.next() {
         if let TokenTree::Group(group) = &token {
             if follows_hash && declares(group.stream()) {
-                found.push(group.span());
+                if is_module(tokens.clone()) {
+                    found.push(group.span());
+                }
             } else {
                 declared_in(group.stream(), found);
             }
         }
         follows_hash = matches!(&token, TokenTree::Punct(one) if one.as_char() == '#');
     }
+}
+
+/// Returns whether an item's tokens after one of its attributes declare a module: others can have an
+/// attribute of this name from another crate.
+fn is_module(tokens: impl Iterator<Item = TokenTree>) -> bool {
+    let is_head = |token: &TokenTree| match token {
+        TokenTree::Group(group) => group.delimiter() != Delimiter::Brace,
+        TokenTree::Punct(one) => one.as_char() != ';',
+        TokenTree::Ident(_) | TokenTree::Literal(_) => true,
+    };
+    tokens.take_while(is_head).any(|token| matches!(token, TokenTree::Ident(word) if word == "mod"))
 }
 
 /// Returns whether an attribute contains `provider(name …)`, directly or in `cfg_attr`.
@@ -183,7 +201,7 @@ fn with_places(error: syn::Error, whole: Span) -> syn::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{source, source_in};
+    use super::{source, source_in, unseen};
     use crate::Configuration;
 
     #[test]
@@ -275,6 +293,25 @@ mod tests {
         assert_eq!(counts(&features(&["etw", "more"])), (0, 2, 2, vec![2]));
         let error = source(CONDITIONAL).unwrap_err().to_string();
         assert!(error.contains("is unknown outside the compiler"), "{error}");
+    }
+
+    #[test]
+    fn only_providers_of_the_build_are_unseen() {
+        let mut configuration = Configuration::new();
+        configuration.close("test");
+        let provider = "#[wdk_etw::provider(name = \"A\")] #[cfg(unknown)] pub(crate) mod p {}";
+        for (text, count) in [
+            (format!("fn f() {{ {provider} }}"), 1),
+            (format!("#[cfg(unknown)] mod m {{ made! {{ {provider} }} }}"), 1),
+            (format!("#[cfg(test)] mod tests {{ fn f() {{ {provider} }} }}"), 0),
+            (format!("#[cfg(test)] fn f() {{ {provider} }}"), 0),
+            // Attributes of another crate.
+            ("fn f() { #[other::provider(name = \"A\")] struct S { module: u8 } }".to_owned(), 0),
+            ("#[provider(name = \"A\")] fn f() { mod inner {} }".to_owned(), 0),
+            ("fn f() { #[provider(name = \"A\")] static S: u8 = 0; mod m {} }".to_owned(), 0),
+        ] {
+            assert_eq!(unseen(&text, &configuration).unwrap().len(), count, "{text}");
+        }
     }
 
     #[test]

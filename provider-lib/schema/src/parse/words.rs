@@ -14,6 +14,15 @@ pub fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
     input.parse()
 }
 
+/// Returns true for an argument without `=`, and refuses a value.
+pub fn alone(word: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
+    if input.peek(Token![=]) {
+        let text = format!("the argument `{word}` has no value; write the word alone");
+        return Err(syn::Error::new(word.span(), text));
+    }
+    Ok(true)
+}
+
 /// Parses the text of a GUID.
 pub fn guid(text: &LitStr) -> syn::Result<Guid> {
     let parsed = text.value().parse::<Guid>();

@@ -196,6 +196,24 @@ pub fn ungrouped(written: &Type) -> Type {
     }
 }
 
+/// Returns a type as source text, for an error message that proposes it. Between tokens, a space follows
+/// a semicolon, a comma, and a word before another word, a reference or a bracket.
+pub fn shown(written: &Type) -> String {
+    let tokens = written.to_token_stream().to_string();
+    let is_word = |one: char| one.is_alphanumeric() || one == '_';
+    let mut text = String::new();
+    for part in tokens.split_whitespace() {
+        let follows_word = text.ends_with(is_word);
+        let needs_space = text.ends_with([',', ';'])
+            || follows_word && part.starts_with(|one| is_word(one) || "'&[(*".contains(one));
+        if needs_space {
+            text.push(' ');
+        }
+        text.push_str(part);
+    }
+    text
+}
+
 /// A type of the table or of the declaration, and the number of its values.
 enum Resolved {
     Values(Scalar, Shape),
@@ -288,7 +306,7 @@ fn resolve(
              address is null, or `#[address] Pointer`, whose event has the address",
         )),
         Type::Reference(TypeReference { elem, mutability: Some(_), .. }) => {
-            let referent = elem.to_token_stream().to_string().replace(' ', "");
+            let referent = shown(elem);
             let or_value = match &**elem {
                 Type::Path(_) => format!(" or `{referent}`"),
                 _ => String::new(),
@@ -305,7 +323,7 @@ fn resolve(
             written,
             format!(
                 "a field cannot be a slice without a reference, whose size is unknown; write `&{}`",
-                written.to_token_stream().to_string().replace(' ', "")
+                shown(written)
             ),
         )),
         _ => Err(no_field_type(written)),
@@ -319,10 +337,9 @@ fn without_reference(written: &Type, referent: &Type, resolved: Resolved) -> syn
         Resolved::Values(scalar, Shape::One) if !scalar.row().rust.starts_with('&')
     );
     if is_value || matches!(referent, Type::Reference(_)) {
-        let plain = referent.to_token_stream().to_string().replace(' ', "");
         return Err(syn::Error::new_spanned(
             written,
-            format!("an event takes this field without the reference; write `{plain}`"),
+            format!("an event takes this field without the reference; write `{}`", shown(referent)),
         ));
     }
     Ok(resolved)
@@ -484,6 +501,22 @@ mod tests {
             ["&[bool]", "[u8; 0]", "[u8; 70000]", "&mut u8", "f64", "String", "&[&str]", "(u8, u8)"]
         {
             assert!(parsed(bad, &plain).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_proposed_type_can_be_written() {
+        for (bad, proposed) in [
+            ("&&'a str", "`&'a str`"),
+            ("&&'a [u8]", "`&'a [u8]`"),
+            ("&&[u32; 4]", "`&[u32; 4]`"),
+            ("&mut &'a str", "`&&'a str`"),
+            ("&'a mut UnicodeString<'a>", "`&UnicodeString<'a>` or `UnicodeString<'a>`"),
+            ("&wdk_etw::UnicodeString<'_>", "`wdk_etw::UnicodeString<'_>`"),
+            ("[&'static str]", "`&[&'static str]`"),
+        ] {
+            let error = parsed(bad, &FieldOptions::default()).unwrap_err();
+            assert!(error.ends_with(&format!("write {proposed}")), "{bad}: {error}");
         }
     }
 }

@@ -73,8 +73,27 @@ fn the_text_of_a_doc_comment_is_known() {
             assert!(error(&items).contains(REFUSED), "{items}");
         }
     }
-    let event = provider("/** First.\n\nSecond. */ #[event(level = Info, keyword = none)] fn x();");
-    assert_eq!(event.events[0].docs, ["First.", "", "Second."]);
+}
+
+// The lines and stars that rustdoc omits. A star that begins a list's item stays.
+#[test]
+fn a_block_comment_has_no_frame() {
+    for (comment, lines) in [
+        ("/** First.\n\nSecond. */", &["First.", "", "Second."][..]),
+        ("/** First.\n * Second. */", &["First.", "Second."]),
+        ("/**\n * First.\n *\n * Second.\n */", &["First.", "", "Second.", ""]),
+        ("/** First.\n***/", &["First."]),
+        ("/**\n\t* First.\n\t** of all\n\t*/", &["First.", "* of all", ""]),
+        ("/** List:\n * one\n   * inside\n */", &["List:", "* one", "* inside", ""]),
+        ("/** List:\n\n * one\n text */", &["List:", "", "* one", "text"]),
+        ("/**\n *first*\n */", &["*first*", ""]),
+        ("/** * one */", &["* one"]),
+        ("#[doc = \"List:\n * one\"]", &["List:", "* one"]),
+        ("/**\n\n*/", &["", ""]),
+    ] {
+        let items = format!("{comment} #[event(level = Info, keyword = none)] fn x();");
+        assert_eq!(provider(&items).events[0].docs, lines, "{comment}");
+    }
 }
 
 #[test]
@@ -406,6 +425,7 @@ fn traits_have_at_most_255_bytes() {
     assert!(parsed(", trait_(1, b\"a\")", "").unwrap_err().contains("write `group"));
     assert!(parsed(", trait_(127, b\"a\")", "").unwrap_err().contains("128 to 255"));
     assert!(parsed(", trait_(128, b\"a\", 3)", "").unwrap_err().contains("two arguments"));
+    assert_eq!(parsed(" = \"B\"", "").unwrap_err(), "expected `,`");
 }
 
 #[test]

@@ -24,6 +24,8 @@ fn main() {
     event!(trace::PROVIDER, "Limited", level = Info, keyword = none, limit = LIMIT);
     event!(trace::PROVIDER, "Two", level = Info, keyword = none, once, every = 2);
     emit!(trace::dumped(&[1, 2, 3]));
+    emit!(trace::sample(1), activity = activity, activity = activity);
+    emit!(trace::sample(1), once, activity = activity, related = activity, activity = activity);
     let result: Result<(), String> = Ok(());
     let _same = result.traced(|_status| ());
     let result: Result<(), wdk_etw::NtStatus> = Ok(());
