@@ -397,6 +397,12 @@ fn keys_and_values_are_those_of_the_registry() {
 #[test]
 fn registry_callbacks_are_notified_of_operations_on_keys() {
     passes("registry-callbacks");
+    passes("registry-callbacks-refer");
+}
+
+#[test]
+fn registry_callbacks_are_notified_of_the_keys_of_drivers() {
+    passes("registry-callbacks-driver");
 }
 
 #[test]

@@ -79,6 +79,8 @@ const SERVICES: &[(&str, fn())] = &[
     ("registry", registry::keys::run),
     ("registry-callbacks", registry::callbacks::run),
     ("registry-callbacks-nest", registry::callbacks::nest),
+    ("registry-callbacks-refer", registry::callbacks::refer),
+    ("registry-callbacks-driver", registry::callbacks::open_of_driver),
     ("registry-callbacks-fail", registry::callbacks::fail),
     ("registry-callbacks-provide", registry::callbacks::provide),
     ("registry-callbacks-wait", registry::callbacks::wait_for_callback),

@@ -82,7 +82,7 @@ fn new_object(context: &Context, key: KeyId) -> u64 {
 
 /// Opens a handle to a key. The handle has no access rights, because Windows checks rights only for
 /// calls from user mode.
-pub fn open_handle(context: &Context, key: KeyId) -> u64 {
+fn open_handle(context: &Context, key: KeyId) -> u64 {
     open_object(context, new_object(context, key))
 }
 
@@ -206,6 +206,34 @@ struct Request {
     disposition: u64,
 }
 
+/// Opens a key for another routine of the kernel, creates the key and its parents if necessary, and stores
+/// a handle to it.
+pub fn create_all(context: &Context, path: &str, mask: u32, handle: At<u64>) -> NtResult {
+    let mut text = None;
+    let name = store_unicode_string(context, path, |size| {
+        Some(text.insert(Block::zeroed(size)).address())
+    });
+    let attributes = Block::zeroed(size_of::<ObjectAttributesNt>());
+    let value = ObjectAttributesNt {
+        length: u32::try_from(size_of::<ObjectAttributesNt>()).unwrap_or(0),
+        name: name.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
+        ..context.read(attributes.address())
+    };
+    context.write(attributes.address(), &value);
+    let disposition = Block::zeroed(size_of::<u32>());
+    let is_existing = context.registry().open(None, path).is_ok();
+    context.write(disposition.address(), &if is_existing { EXISTING } else { NEW });
+    let request = Request { mask, options: 0, class: 0, disposition: disposition.address() };
+    let at = attributes.address();
+    open_key(context, Operation::CREATE_KEY, handle, at, &request, |_, attributes| {
+        context.registry().create_all(&attributes.name)
+    })
+}
+
+/// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
+const NEW: u32 = 1;
+const EXISTING: u32 = 2;
+
 /// Opens or creates a key between the notifications of registry callbacks, and stores a handle to it.
 fn open_key(
     context: &Context,
@@ -312,9 +340,6 @@ fn create(
     options: u32,
     disposition: At<u32>,
 ) -> NtResult {
-    /// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
-    const NEW: u32 = 1;
-    const EXISTING: u32 = 2;
     if options & !option::LEGAL != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }

@@ -39,6 +39,8 @@ mod action {
     pub const UNREGISTER: usize = 5;
     /// The upper callback sets the event and waits during a flush.
     pub const WAIT: usize = 6;
+    /// The name of the key is not checked.
+    pub const OTHER_KEY: usize = 7;
 }
 static ACTION: AtomicUsize = AtomicUsize::new(0);
 /// The key that callbacks use.
@@ -110,6 +112,11 @@ fn act(context: u64, class: u64, information: u64) -> Option<u32> {
             call!("KeSetEvent", EVENT.load(Ordering::Relaxed), 0, 0);
             let mut interval = -100_000_i64;
             same!(low(call!("KeDelayExecutionThread", 0, 0, at(&mut interval))), 0);
+            0
+        }
+        (action::OTHER_KEY, 26) => 0,
+        (action::OTHER_KEY, 27) => {
+            same!(field::<u64>(information, 0) != 0, true);
             0
         }
         _ => return None,
@@ -295,6 +302,36 @@ pub fn nest() {
     notified(line!(), &[101, 201, 216]);
     close(key);
     notified(line!(), &CLOSURE);
+    unregister();
+}
+
+/// A reference to the object does not delay the cleanup of its context, and a handle that the driver
+/// opens by the object counts.
+pub fn refer() {
+    register();
+    let key = watched(line!());
+    let object = object_of(key);
+    let mut other = 0_u64;
+    let status = call!("ObOpenObjectByPointer", object, 0x200, 0, ALL, 0, 0, at(&mut other));
+    same!(low(status), 0);
+    close(key);
+    notified(line!(), &[]);
+    close(other);
+    notified(line!(), &CLOSURE);
+    call!("ObfDereferenceObject", object);
+    notified(line!(), &[]);
+    unregister();
+}
+
+/// The routines of the I/O manager notify callbacks of the opening as of the closure.
+pub fn open_of_driver() {
+    register();
+    ACTION.store(action::OTHER_KEY, Ordering::Relaxed);
+    let mut key = 0_u64;
+    same!(low(call!("IoOpenDriverRegistryKey", driver(), 0, ALL, 0, at(&mut key))), 0);
+    notified(line!(), &[126, 226, 227, 127]);
+    close(key);
+    notified(line!(), &[114, 214, 225, 125]);
     unregister();
 }
 
