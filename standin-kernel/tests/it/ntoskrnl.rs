@@ -396,7 +396,33 @@ fn keys_and_values_are_those_of_the_registry() {
 
 #[test]
 fn registry_callbacks_are_notified_of_operations_on_keys() {
-    passes_on(&Kernel::new(), "registry-callbacks");
+    passes("registry-callbacks");
+    passes("registry-callbacks-refer");
+}
+
+#[test]
+fn registry_callbacks_are_notified_of_the_keys_of_drivers() {
+    passes("registry-callbacks-driver");
+}
+
+#[test]
+fn an_operation_by_a_registry_callback_notifies_lower_callbacks() {
+    passes("registry-callbacks-nest");
+}
+
+#[test]
+fn registry_callbacks_change_the_results_of_creations() {
+    passes("registry-callbacks-fail");
+}
+
+#[test]
+fn registry_callbacks_provide_keys() {
+    passes("registry-callbacks-provide");
+}
+
+#[test]
+fn the_removal_of_a_registry_callback_waits_for_it() {
+    passes("registry-callbacks-wait");
 }
 
 #[test]
@@ -556,6 +582,11 @@ fn faults_are_reported() {
             "fault-registry-link",
             "for a symbolic link in the registry, which the stand-in kernel does not provide",
         ),
+        (
+            "fault-registry-bypass",
+            "returned STATUS_CALLBACK_BYPASS for a success without a key in ResultObject",
+        ),
+        ("fault-registry-unregister", "and would wait for itself"),
         ("fault-registry-name", "with a bad pointer"),
         (
             "fault-registry-unchecked",

@@ -16,6 +16,7 @@ use super::{
         descriptors::{self, SELECTED, kept, present},
         security_descriptors::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts},
     },
+    zw::keys,
 };
 use crate::{
     execution::routine::{At, Routine},
@@ -104,6 +105,7 @@ fn open_by_pointer(
             type_name,
             object,
             close: |context, object| {
+                keys::handle_closed(context, object);
                 handles::dereference(context, object);
             },
             has_reference: true,

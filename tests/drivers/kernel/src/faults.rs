@@ -59,6 +59,8 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-recorder-left", exports::recorder_left),
     ("fault-registry-irql", registry_raised),
     ("fault-registry-link", registry::keys::link),
+    ("fault-registry-bypass", registry::callbacks::provide_nothing),
+    ("fault-registry-unregister", registry::callbacks::unregister_inside),
     ("fault-registry-name", registry::keys::name_gone),
     ("fault-registry-unchecked", registry::query_table::unchecked),
     ("fault-driver-key", driver_key),

@@ -10,6 +10,7 @@ use etw_driver_support::utf16;
 use crate::{
     call::{address, at, call, driver, low, same},
     exports::variable,
+    threads,
 };
 
 const NOT_FOUND: u32 = 0xC000_007A;
@@ -98,6 +99,28 @@ fn of(routine: *const c_void) -> u64 {
 struct Handles {
     operation: [u64; 4],
     registration: [u64; 5],
+}
+
+/// The number of created thread handles.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C" fn before_thread(_context: u64, information: u64) -> u32 {
+    same!(field::<u32>(information, 0), 1);
+    THREADS.fetch_add(1, Ordering::Relaxed);
+    0
+}
+
+const unsafe extern "C" fn end_at_once(_context: *mut c_void) {}
+
+/// The creation of a thread creates a handle.
+fn watch_threads() {
+    let mut handles = Handles::new();
+    handles.operation = [variable("PsThreadType"), 1, of(before_thread as *const c_void), 0];
+    let mut handle = 0_u64;
+    same!(handles.register(&mut handle), 0);
+    threads::join(threads::start(end_at_once, 0));
+    call!("ObUnRegisterCallbacks", handle);
+    same!(THREADS.load(Ordering::Relaxed), 1);
 }
 
 static ALTITUDE: [u16; 6] = utf16(b"321000");
@@ -194,6 +217,7 @@ fn bug_checks() {
 
 /// Registers routines of all kinds. They stay registered until the unload.
 pub fn watch() {
+    watch_threads();
     WATCHES.store(true, Ordering::Relaxed);
     let statuses = [
         call!("PsSetCreateProcessNotifyRoutine", of(process as *const c_void), 0),

@@ -160,16 +160,19 @@ fn allocate<const OF_INIT: bool>(
     give_memory(context, found, attributes, memory)
 }
 
+/// Reads the structure that specifies a property.
+fn read_data(context: &Context, data: At<DevicePropertyData>) -> NtResult<DevicePropertyData> {
+    let data = data.read(context);
+    let has_size = data.size as usize == size_of::<DevicePropertyData>();
+    if has_size { Ok(data) } else { Err(NtStatus::INFO_LENGTH_MISMATCH) }
+}
+
 /// Returns the name of the property that a structure specifies, and the device's instance path.
 fn keyed_name<const INIT: bool>(
     context: &Context,
     device: u64,
-    data: At<DevicePropertyData>,
+    data: &DevicePropertyData,
 ) -> NtResult<(PropertyName, String)> {
-    let data = data.read(context);
-    if data.size as usize != size_of::<DevicePropertyData>() {
-        return Err(NtStatus::INFO_LENGTH_MISMATCH);
-    }
     let instance = if INIT {
         with_init(context, device, |init| init.identity.instance.clone())
     } else {
@@ -177,7 +180,7 @@ fn keyed_name<const INIT: bool>(
             (device.init.identity.instance.clone(), device.is_control())
         });
         if is_control {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+            return Err(NtStatus::INVALID_DEVICE_STATE);
         }
         instance
     };
@@ -187,7 +190,7 @@ fn keyed_name<const INIT: bool>(
 fn find_keyed<const INIT: bool>(
     context: &Context,
     device: u64,
-    data: At<DevicePropertyData>,
+    data: &DevicePropertyData,
 ) -> NtResult<KeyedProperty> {
     let (name, instance) = keyed_name::<INIT>(context, device, data)?;
     if let Some(found) = context.registry().properties.get(&name) {
@@ -205,7 +208,11 @@ fn assign(
     length: u32,
     buffer: u64,
 ) -> NtResult {
-    let (name, _) = keyed_name::<false>(context, device, data)?;
+    let data = read_data(context, data)?;
+    if length == 0 && buffer != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let (name, _) = keyed_name::<false>(context, device, &data)?;
     let value = (buffer != 0).then(|| (kind, context.read_bytes(buffer, length as usize)));
     context.registry().properties.set(name, value);
     Ok(())
@@ -220,13 +227,12 @@ fn query_keyed<const OF_INIT: bool>(
     result_length: u64,
     kind: At<u32>,
 ) -> NtResult {
+    let data = read_data(context, data)?;
     if (length == 0) != (buffer == 0) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let found = find_keyed::<OF_INIT>(context, device, data);
-    if let Ok((its_kind, _)) = found {
-        kind.write(context, its_kind);
-    }
+    let found = find_keyed::<OF_INIT>(context, device, &data);
+    kind.write(context, found.as_ref().map_or(0, |(its_kind, _)| *its_kind));
     copy_out(context, found.map(|(_, bytes)| bytes), length, buffer, result_length)
 }
 
@@ -239,7 +245,8 @@ fn allocate_keyed<const OF_INIT: bool>(
     memory: u64,
     kind: At<u32>,
 ) -> NtResult {
-    let (its_kind, bytes) = find_keyed::<OF_INIT>(context, device, data)?;
+    let data = read_data(context, data)?;
+    let (its_kind, bytes) = find_keyed::<OF_INIT>(context, device, &data)?;
     kind.write(context, its_kind);
     give_memory(context, Ok(bytes), attributes, memory)
 }

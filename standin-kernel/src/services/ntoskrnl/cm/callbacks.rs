@@ -9,7 +9,8 @@ use crate::{
             context::{Context, Entries},
             ex::pool,
             ob::filters::{
-                ALTITUDE_COLLISION, Routines, Watched, add_filter, registered, remove_filter,
+                ALTITUDE_COLLISION, Routines, Watched, add_filter, close_filter, registered,
+                remove_filter,
             },
             zw::{key_operations, keys},
         },
@@ -68,12 +69,12 @@ fn register_registry_ex(
 }
 
 fn unregister_registry(context: &Context, cookie: u64) -> NtResult {
-    key_operations::clean_up_contexts(context, |_, registration| registration == cookie);
-    if remove_filter(context, Watched::Registry, cookie) {
-        Ok(())
-    } else {
-        Err(NtStatus::INVALID_PARAMETER)
+    if !close_filter(context, Watched::Registry, cookie) {
+        return Err(NtStatus::INVALID_PARAMETER);
     }
+    key_operations::clean_up_contexts(context, |_, registration| registration == cookie);
+    remove_filter(context, Watched::Registry, cookie);
+    Ok(())
 }
 
 /// Fails if no registration has a cookie.

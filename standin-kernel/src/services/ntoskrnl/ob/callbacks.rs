@@ -1,8 +1,8 @@
 //! Callbacks for operations on process and thread handles.
 
 use super::filters::{
-    ALTITUDE_COLLISION, CREATE, DUPLICATE, Routines, Watched, add_filter, block_of,
-    has_integrity_check, registered, remove_filter,
+    ALTITUDE_COLLISION, CREATE, DUPLICATE, Routines, Watched, add_filter, begin, block_of,
+    close_filter, end, has_integrity_check, registered, remove_filter,
 };
 use crate::{
     execution::routine::{At, Routine},
@@ -85,6 +85,7 @@ pub fn notify(
     let kind = data::object_type(type_name).unwrap_or(0);
     let mut all = registered(context, Watched::Handles);
     all.retain(|one| one.routines.kind == kind && one.routines.operations & operation != 0);
+    all.retain(|one| begin(context, one.key));
     if all.is_empty() {
         return body();
     }
@@ -110,6 +111,7 @@ pub fn notify(
     for (one, call_context) in all.iter().zip(call_contexts).rev() {
         let words = [start, object, kind, call_context, status, granted.address()];
         call(one.routines.after, one.argument, &words);
+        end(context, one.key);
     }
     done
 }
@@ -132,7 +134,8 @@ fn register_handles(
 }
 
 fn unregister_handles(context: &Context, handle: u64) {
-    if !remove_filter(context, Watched::Handles, handle) {
+    if !close_filter(context, Watched::Handles, handle) {
         context.stop_for_wrong(handle, "a registration from ObRegisterCallbacks");
     }
+    remove_filter(context, Watched::Handles, handle);
 }

@@ -1,6 +1,12 @@
 //! The registrations of callbacks for the registry and for handles.
 
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
+
 use crate::{
+    execution::coroutine::wait_until,
     ground::{NtStatus, arena::Block, memory},
     services::ntoskrnl::context::Context,
 };
@@ -44,6 +50,10 @@ struct Filter {
     routines: Vec<Routines>,
     /// The value that the driver wants to receive.
     argument: u64,
+    /// The number of operations whose notifications have begun and not ended.
+    pending: u32,
+    /// Set when the driver removes the registration: no more notifications begin.
+    is_closing: bool,
     _memory: Block,
 }
 
@@ -93,8 +103,16 @@ pub fn add_filter(
         Watched::Registry => filters.issued,
         Watched::Handles => memory.address(),
     };
-    let filter = Filter { watched, key, altitude, routines, argument, _memory: memory };
-    filters.all.push(filter);
+    filters.all.push(Filter {
+        watched,
+        key,
+        altitude,
+        routines,
+        argument,
+        pending: 0,
+        is_closing: false,
+        _memory: memory,
+    });
     Some(key)
 }
 
@@ -129,13 +147,95 @@ pub fn registered(context: &Context, watched: Watched) -> Vec<Registered> {
     all.into_iter().flat_map(of).collect()
 }
 
-/// Removes a registration. Returns whether there was one.
-pub fn remove_filter(context: &Context, watched: Watched, key: u64) -> bool {
+/// The current thread's notifications.
+#[derive(Default)]
+struct Notifications {
+    /// The registrations whose notifications have begun and not ended.
+    pending: RefCell<Vec<u64>>,
+    /// The registration whose routine runs.
+    running: Cell<Option<u64>>,
+}
+
+fn of_thread(context: &Context) -> Rc<Notifications> {
+    context.thread().local()
+}
+
+/// Runs `body`, which calls a routine of a registration.
+pub fn while_running<R>(context: &Context, key: u64, body: impl FnOnce() -> R) -> R {
+    let thread = of_thread(context);
+    let outer = thread.running.replace(Some(key));
+    let result = body();
+    thread.running.set(outer);
+    result
+}
+
+/// Returns the registration whose routine runs on the current thread.
+pub fn running(context: &Context) -> Option<u64> {
+    of_thread(context).running.get()
+}
+
+/// Begins the notifications of a registration for an operation. Returns `false` if the driver removes
+/// the registration. Otherwise [`end`] must follow.
+pub fn begin(context: &Context, key: u64) -> bool {
+    let is_open = context.with_state(|filters: &mut Filters| {
+        let filter = filters.all.iter_mut().find(|one| one.key == key && !one.is_closing)?;
+        filter.pending += 1;
+        Some(())
+    });
+    if is_open.is_some() {
+        of_thread(context).pending.borrow_mut().push(key);
+    }
+    is_open.is_some()
+}
+
+/// Ends the notifications that [`begin`] began.
+pub fn end(context: &Context, key: u64) {
+    let thread = of_thread(context);
+    let mut pending = thread.pending.borrow_mut();
+    if let Some(at) = pending.iter().rposition(|one| *one == key) {
+        pending.remove(at);
+    }
+    drop(pending);
+    context.with_state(|filters: &mut Filters| {
+        for filter in filters.all.iter_mut().filter(|one| one.key == key) {
+            filter.pending = filter.pending.saturating_sub(1);
+        }
+    });
+}
+
+/// Begins the removal of a registration: waits until its notifications have ended. Returns whether there
+/// was a registration. Bugchecks if the wait would not end.
+pub fn close_filter(context: &Context, watched: Watched, key: u64) -> bool {
+    let is_open = context.with_state(|filters: &mut Filters| {
+        let mut all = filters.all.iter_mut();
+        let filter = all.find(|one| (one.watched, one.key) == (watched, key) && !one.is_closing)?;
+        filter.is_closing = true;
+        Some(())
+    });
+    if is_open.is_none() {
+        return false;
+    }
+    let is_idle = || {
+        let mut state = context.state();
+        let mut all = state.get::<Filters>().all.iter();
+        all.all(|one| one.key != key || one.pending == 0)
+    };
+    if of_thread(context).pending.borrow().contains(&key) {
+        context.stop_for_misuse(
+            "inside an operation of which the registration's callbacks are notified, and would wait \
+             for itself",
+        );
+    }
+    if !wait_until(context, None, is_idle) {
+        context.stop_for_misuse("and would wait forever for a callback that does not return");
+    }
+    true
+}
+
+/// Removes a registration.
+pub fn remove_filter(context: &Context, watched: Watched, key: u64) {
     let mut state = context.state();
-    let filters = &mut state.get::<Filters>().all;
-    let before = filters.len();
-    filters.retain(|one| (one.watched, one.key) != (watched, key));
-    filters.len() < before
+    state.get::<Filters>().all.retain(|one| (one.watched, one.key) != (watched, key));
 }
 
 /// Removes the registrations with a routine that `belongs` selects. Returns their number.

@@ -369,6 +369,12 @@ pub fn reference(context: &Context, object: u64) -> i64 {
     i64::from(*count) + 1
 }
 
+/// Adds a reference to an object that can have no handle yet.
+pub fn reference_new(context: &Context, object: u64, type_name: &'static str) {
+    context.state().get::<Handles>().types.insert(object, type_name);
+    reference(context, object);
+}
+
 fn reference_with_tag(context: &Context, object: u64, _tag: u32) -> i64 {
     reference(context, object)
 }

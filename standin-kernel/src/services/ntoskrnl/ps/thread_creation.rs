@@ -1,7 +1,7 @@
 //! The creation of threads by drivers.
 
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Routine},
     ground::{NtResult, NtStatus, abi::ClientId, irql::Irql},
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -9,7 +9,11 @@ use crate::{
             thread_objects,
             threads::{self, Kind},
         },
-        ob::handles::{self, Target},
+        ob::{
+            callbacks::{self, HandleOperation},
+            filters::CREATE,
+            handles::{self, Target},
+        },
     },
 };
 
@@ -22,22 +26,22 @@ pub const ENTRIES: Entries = &[
 
 fn create(
     context: &Context,
-    handle: u64,
-    _access: u32,
+    handle: At<u64>,
+    access: u32,
     _attributes: u64,
     process: u64,
     client: u64,
     routine: u64,
     its_context: u64,
 ) -> NtResult {
-    create_thread(context, Kind::Drivers, handle, process, client, [routine, its_context])
+    create_thread(context, Kind::Drivers, (handle, access), process, client, [routine, its_context])
 }
 
 fn create_for_object(
     context: &Context,
     _object: u64,
-    handle: u64,
-    _access: u32,
+    handle: At<u64>,
+    access: u32,
     _attributes: u64,
     process: u64,
     client: u64,
@@ -45,14 +49,14 @@ fn create_for_object(
     its_context: u64,
 ) -> NtResult {
     let kind = Kind::KeepsDriver;
-    create_thread(context, kind, handle, process, client, [routine, its_context])
+    create_thread(context, kind, (handle, access), process, client, [routine, its_context])
 }
 
 /// Creates a thread, and opens a handle to it.
 fn create_thread(
     context: &Context,
     kind: Kind,
-    handle: u64,
+    (handle, access): (At<u64>, u32),
     process: u64,
     client: u64,
     routine: [u64; 2],
@@ -65,7 +69,18 @@ fn create_thread(
     let created = threads::create(context, kind, routine);
     let identity = created.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let object = thread_objects::object_of(context, identity);
-    context.write(handle, &handles::open(context, Target::thread(object)));
+    let target = Target::thread(object);
+    let operation = HandleOperation {
+        operation: CREATE,
+        type_name: target.type_name,
+        object,
+        access,
+        processes: [0; 2],
+    };
+    callbacks::notify(context, &operation, || {
+        handle.write(context, handles::open(context, target));
+        Ok(())
+    })?;
     let id = ClientId { process: identity.process.into(), thread: identity.thread.into() };
     context.write_optional(client, &id);
     Ok(())

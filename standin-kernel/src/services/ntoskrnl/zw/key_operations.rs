@@ -6,7 +6,9 @@ use crate::{
     ground::{NtResult, NtStatus, arena::Block},
     services::ntoskrnl::{
         context::Context,
-        ob::filters::{Registered, Watched, block_of, registered},
+        ob::filters::{
+            Registered, Watched, begin, block_of, end, registered, running, while_running,
+        },
     },
 };
 
@@ -67,15 +69,20 @@ pub fn clean_up_contexts(context: &Context, selects: impl Fn(u64, u64) -> bool) 
 }
 
 /// Performs an operation between its notifications. `object` returns the object for the notifications
-/// after the operation, or 0. A callback can prevent the operation or change its status.
+/// after an operation with a result, or 0. A callback can prevent the operation or change its status.
+/// For an operation by a callback, only the callbacks at lower altitudes are notified.
 pub fn notify(
     context: &Context,
     operation: Operation,
     information: &Information<'_>,
     body: impl FnOnce() -> NtResult,
-    object: impl Fn() -> u64,
+    object: impl Fn(NtResult) -> u64,
 ) -> NtResult {
-    let routines = registered(context, Watched::Registry);
+    let mut routines = registered(context, Watched::Registry);
+    if let Some(running) = running(context) {
+        let at = routines.iter().position(|one| one.key == running);
+        routines.drain(..at.map_or(0, |at| at + 1));
+    }
     if routines.is_empty() {
         return body();
     }
@@ -88,11 +95,19 @@ pub fn notify(
     let mut notified: Vec<(Registered, u64)> = Vec::new();
     let mut prevented = None;
     for routine in routines {
+        if !begin(context, routine.key) {
+            continue;
+        }
         context.write(at(information.contexts), &0_u64);
         context.write(at(information.contexts + 1), &object_context(routine.key));
         let status = call(context, routine, operation.0, &block);
         if !status.is_success() {
-            prevented = Some(if status == CALLBACK_BYPASS { Ok(()) } else { Err(status) });
+            end(context, routine.key);
+            let is_done = status == CALLBACK_BYPASS;
+            if is_done && object(Ok(())) == 0 {
+                stop_without_object(context, routine);
+            }
+            prevented = Some(if is_done { Ok(()) } else { Err(status) });
             break;
         }
         notified.push((routine, context.read(at(information.contexts))));
@@ -101,14 +116,28 @@ pub fn notify(
     for (routine, call_context) in notified.into_iter().rev() {
         let status = u64::from(done.err().unwrap_or(NtStatus::SUCCESS).bits());
         let object_context = object_context(routine.key);
-        let words = [object(), status, block.address(), status, call_context, object_context, 0];
+        let words =
+            [object(done), status, block.address(), status, call_context, object_context, 0];
         let after = block_of(context, &words);
         if call(context, routine, operation.1, &after) == CALLBACK_BYPASS {
             let status = NtStatus::from_register(context.read(after.address() + RETURN_STATUS));
             done = if status.is_success() { Ok(()) } else { Err(status) };
+            if done.is_ok() && object(done) == 0 {
+                stop_without_object(context, routine);
+            }
         }
+        end(context, routine.key);
     }
     done
+}
+
+/// Bugchecks because a callback changed the creation or opening of a key to a success without a key.
+fn stop_without_object(context: &Context, routine: Registered) -> ! {
+    context.stop_for_misuse(&format!(
+        "and the registry callback at {} returned STATUS_CALLBACK_BYPASS for a success without a \
+         key in ResultObject",
+        context.thread().place(routine.routines.before)
+    ))
 }
 
 /// The offset of `ReturnStatus` in `REG_POST_OPERATION_INFORMATION`.
@@ -116,7 +145,8 @@ const RETURN_STATUS: u64 = 24;
 
 fn call(context: &Context, routine: Registered, class: u64, information: &Block) -> NtStatus {
     let arguments = [routine.argument, class, information.address()];
-    NtStatus::from_register(
-        context.call_driver("the registry callback", routine.routines.before, arguments),
-    )
+    while_running(context, routine.key, || {
+        let address = routine.routines.before;
+        NtStatus::from_register(context.call_driver("the registry callback", address, arguments))
+    })
 }

@@ -66,7 +66,8 @@ struct OpenKey {
     _memory: Block,
 }
 
-/// Creates an object for a key. It is deleted when its last handle is closed.
+/// Creates an object for a key. It is deleted when its last handle is closed and its last reference is
+/// released.
 fn new_object(context: &Context, key: KeyId) -> u64 {
     let memory = Block::zeroed(0x40);
     let object = memory.address();
@@ -81,7 +82,7 @@ fn new_object(context: &Context, key: KeyId) -> u64 {
 
 /// Opens a handle to a key. The handle has no access rights, because Windows checks rights only for
 /// calls from user mode.
-pub fn open_handle(context: &Context, key: KeyId) -> u64 {
+fn open_handle(context: &Context, key: KeyId) -> u64 {
     open_object(context, new_object(context, key))
 }
 
@@ -90,20 +91,18 @@ fn open_object(context: &Context, object: u64) -> u64 {
     handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
 }
 
-/// Opens a handle of which registry callbacks are not notified.
-fn open_quietly(context: &Context, object: u64) -> u64 {
-    let close = |_: &Context, _| {};
-    handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
-}
-
 /// The exported variable that points to the type of key objects.
 const TYPE: &str = "CmKeyObjectType";
 
-/// Notifies registry callbacks that the last handle of a key object is closed.
-fn handle_closed(context: &Context, object: u64) {
-    if handles::count(context, object) == 0 {
+/// Notifies registry callbacks that the last handle of an object is closed, if it is a key's object.
+/// The contexts of the object are cleaned up before the notification of the end.
+pub fn handle_closed(context: &Context, object: u64) {
+    if number_of(context, object).is_some() && handles::count(context, object) == 0 {
         // A callback cannot prevent the closure.
-        let _status = notify(context, Operation::CLOSE_HANDLE, object, &[], || Ok(()));
+        let _status = notify(context, Operation::CLOSE_HANDLE, object, &[], || {
+            key_operations::clean_up_contexts(context, |one, _| one == object);
+            Ok(())
+        });
     }
 }
 
@@ -118,7 +117,7 @@ pub fn notify(
 ) -> NtResult {
     let all: Vec<u64> = [&[object], words, &[0; 3]].concat();
     let information = Information { words: &all, contexts: all.len() - 3, object };
-    key_operations::notify(context, operation, &information, body, || object)
+    key_operations::notify(context, operation, &information, body, |_| object)
 }
 
 /// Performs an operation on the key of a handle. See [`notify`]; a framework's handle has no object
@@ -207,6 +206,34 @@ struct Request {
     disposition: u64,
 }
 
+/// Opens a key for another routine of the kernel, creates the key and its parents if necessary, and stores
+/// a handle to it.
+pub fn create_all(context: &Context, path: &str, mask: u32, handle: At<u64>) -> NtResult {
+    let mut text = None;
+    let name = store_unicode_string(context, path, |size| {
+        Some(text.insert(Block::zeroed(size)).address())
+    });
+    let attributes = Block::zeroed(size_of::<ObjectAttributesNt>());
+    let value = ObjectAttributesNt {
+        length: u32::try_from(size_of::<ObjectAttributesNt>()).unwrap_or(0),
+        name: name.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
+        ..context.read(attributes.address())
+    };
+    context.write(attributes.address(), &value);
+    let disposition = Block::zeroed(size_of::<u32>());
+    let is_existing = context.registry().open(None, path).is_ok();
+    context.write(disposition.address(), &if is_existing { EXISTING } else { NEW });
+    let request = Request { mask, options: 0, class: 0, disposition: disposition.address() };
+    let at = attributes.address();
+    open_key(context, Operation::CREATE_KEY, handle, at, &request, |_, attributes| {
+        context.registry().create_all(&attributes.name)
+    })
+}
+
+/// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
+const NEW: u32 = 1;
+const EXISTING: u32 = 2;
+
 /// Opens or creates a key between the notifications of registry callbacks, and stores a handle to it.
 fn open_key(
     context: &Context,
@@ -229,7 +256,7 @@ fn open_key(
         Some(target) => target.object,
         None => new_object(context, start.map_or_else(|| context.registry().open(None, ROOT), Ok)?),
     };
-    let root_handle = open_quietly(context, root);
+    handles::reference_new(context, root, TYPE);
     // The locations for a callback that opens the key itself.
     let (result_object, disposition) = (Block::zeroed(8), Block::zeroed(8));
     let words = [
@@ -256,26 +283,24 @@ fn open_key(
     let opened = Cell::new(None);
     let perform = || {
         let object = new_object(context, body(start, &value)?);
-        opened.set(Some((object, open_quietly(context, object))));
+        handles::reference_new(context, object, TYPE);
+        opened.set(Some(object));
         Ok(())
     };
-    let object = || opened.get().map_or(0, |(object, _)| object);
-    let done = key_operations::notify(context, operation, &information, perform, object);
-    handles::close(context, root_handle);
-    let to = match opened.get() {
-        Some((object, _)) => object,
-        None => context.read(result_object.address()),
+    // A callback that opens the key itself stores the key's object.
+    let object = |done: NtResult| {
+        let found = opened.get().unwrap_or_else(|| context.read(result_object.address()));
+        if done.is_ok() && number_of(context, found).is_some() { found } else { 0 }
     };
-    if done.is_ok() && number_of(context, to).is_some() {
-        handle.write(context, open_object(context, to));
-    }
-    if let Some((_, quiet)) = opened.get() {
-        handles::close(context, quiet);
-    } else if done.is_ok() && to != 0 {
-        // A callback that opens the key itself transfers its reference to the object.
-        handles::dereference(context, to);
-    }
-    done
+    let done = key_operations::notify(context, operation, &information, perform, object);
+    handles::dereference(context, root);
+    done?;
+    // A callback that changes a success to a failure releases the reference to the object. A callback that
+    // opens the key itself transfers its reference.
+    let object = object(done);
+    handle.write(context, open_object(context, object));
+    handles::dereference(context, object);
+    Ok(())
 }
 
 fn open_with_options(
@@ -315,9 +340,6 @@ fn create(
     options: u32,
     disposition: At<u32>,
 ) -> NtResult {
-    /// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
-    const NEW: u32 = 1;
-    const EXISTING: u32 = 2;
     if options & !option::LEGAL != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }

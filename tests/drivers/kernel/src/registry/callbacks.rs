@@ -2,15 +2,17 @@
 
 use core::{
     ffi::c_void,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use etw_driver_support::utf16;
 
-use super::common::{ALL, NOT_FOUND, close, create};
+use super::common::{ALL, NOT_FOUND, close, create, open};
 use crate::{
     call::{address, at, call, driver, low, same},
     names::{is_text, with_attributes, with_string},
+    objects::{Object, wait},
+    threads,
 };
 
 const DENIED: u32 = 0xC000_0022;
@@ -22,6 +24,104 @@ static LOG: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The cookies, by the registrations' contexts.
 static COOKIES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// Actions of the callbacks, besides those that depend on the names of values.
+mod action {
+    /// The lower callback changes the success of a creation to a failure.
+    pub const FAIL: usize = 1;
+    /// The lower callback creates the key itself.
+    pub const CREATE: usize = 2;
+    /// The lower callback changes the failure of an opening to a success.
+    pub const SUCCEED: usize = 3;
+    /// The lower callback prevents a creation, and provides no key.
+    pub const BYPASS: usize = 4;
+    /// The upper callback removes its registration during a flush.
+    pub const UNREGISTER: usize = 5;
+    /// The upper callback sets the event and waits during a flush.
+    pub const WAIT: usize = 6;
+    /// The name of the key is not checked.
+    pub const OTHER_KEY: usize = 7;
+}
+static ACTION: AtomicUsize = AtomicUsize::new(0);
+/// The key that callbacks use.
+static KEY_HANDLE: AtomicU64 = AtomicU64::new(0);
+/// The event that a callback sets.
+static EVENT: AtomicU64 = AtomicU64::new(0);
+/// Set while a callback performs an operation itself.
+static IS_NESTED: AtomicBool = AtomicBool::new(false);
+
+/// Returns the status of `body`, or success if a callback is already performing an operation.
+fn nested(body: impl FnOnce() -> u32) -> u32 {
+    if IS_NESTED.swap(true, Ordering::Relaxed) {
+        return 0;
+    }
+    let status = body();
+    IS_NESTED.store(false, Ordering::Relaxed);
+    status
+}
+
+/// Returns a reference to the object of a key.
+fn object_of(key: u64) -> u64 {
+    let mut object = 0_u64;
+    let status = call!("ObReferenceObjectByHandle", key, 0, 0, 0, at(&mut object), 0);
+    same!(low(status), 0);
+    object
+}
+
+/// Performs [`ACTION`] for an operation on a key. Returns the status if there is an action.
+fn act(context: u64, class: u64, information: u64) -> Option<u32> {
+    /// The offsets of `ResultObject` and `ReturnStatus`.
+    const RESULT_OBJECT: u64 = 72;
+    const RETURN_STATUS: u64 = 24;
+    let lower = context == 2;
+    Some(match (ACTION.load(Ordering::Relaxed), class) {
+        (action::FAIL, 27) if lower => {
+            call!("ObfDereferenceObject", field::<u64>(information, 0));
+            set(information, RETURN_STATUS, DENIED);
+            BYPASS
+        }
+        (action::FAIL, 27) => {
+            same!(field::<u64>(information, 0), 0);
+            same!(field::<u32>(information, 8), DENIED);
+            0
+        }
+        (action::CREATE, 26) if lower => nested(|| {
+            let (status, key, _) = create(0, KEY, ALL, 0);
+            same!(status, 0);
+            set(field(information, RESULT_OBJECT), 0, object_of(key));
+            close(key);
+            BYPASS
+        }),
+        (action::SUCCEED, 29) if lower => {
+            let object = object_of(KEY_HANDLE.load(Ordering::Relaxed));
+            set(field(field(information, 16), RESULT_OBJECT), 0, object);
+            set(information, RETURN_STATUS, 0_u32);
+            BYPASS
+        }
+        (action::SUCCEED, 29) => {
+            same!(field::<u64>(information, 0) != 0, true);
+            same!(field::<u32>(information, 8), 0);
+            0
+        }
+        (action::BYPASS, 26) if lower => BYPASS,
+        (action::UNREGISTER, 30) if !lower => {
+            call!("CmUnRegisterCallback", COOKIES[1].load(Ordering::Relaxed));
+            0
+        }
+        (action::WAIT, 30) if !lower => {
+            call!("KeSetEvent", EVENT.load(Ordering::Relaxed), 0, 0);
+            let mut interval = -100_000_i64;
+            same!(low(call!("KeDelayExecutionThread", 0, 0, at(&mut interval))), 0);
+            0
+        }
+        (action::OTHER_KEY, 26) => 0,
+        (action::OTHER_KEY, 27) => {
+            same!(field::<u64>(information, 0) != 0, true);
+            0
+        }
+        _ => return None,
+    })
+}
 
 const fn field<T: Copy>(structure: u64, offset: u64) -> T {
     // SAFETY: the kernel passes a structure with the field.
@@ -46,7 +146,16 @@ unsafe extern "C" fn callback(context: u64, class: u64, information: u64) -> u32
     let class = class & 0xFFFF_FFFF;
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     LOG[number % LOG.len()].store(100 * context + class, Ordering::Relaxed);
+    if let Some(status) = act(context, class, information) {
+        return status;
+    }
     match class {
+        1 if context == 1 && is_named(field(information, 8), b"Replaced") => {
+            return nested(|| {
+                same!(set_value(KEY_HANDLE.load(Ordering::Relaxed), b"Replaced"), 0);
+                BYPASS
+            });
+        }
         1 if context == 2 && is_named(field(information, 8), b"Blocked") => return DENIED,
         1 if context == 2 && is_named(field(information, 8), b"Bypassed") => return BYPASS,
         1 => same!(field::<u32>(information, 20), 4),
@@ -110,7 +219,8 @@ fn set_value(key: u64, name: &[u8]) -> u32 {
     with_string(name, |name| low(call!("ZwSetValueKey", key, name, 0, 4, at(&mut data), 4)))
 }
 
-pub fn run() {
+/// Registers the callbacks.
+fn register() {
     static ALTITUDES: [[u16; 6]; 2] = [utf16(b"400000"), utf16(b"321000")];
     let routine = address(callback as *const c_void);
     // The lower altitude is registered first.
@@ -120,9 +230,31 @@ pub fn run() {
         let status = call!("CmRegisterCallbackEx", routine, name, driver, context, cookie, 0);
         same!(low(status), 0);
     }
+}
+
+/// Removes the registrations.
+fn unregister() {
+    for context in [1, 2] {
+        let cookie = COOKIES[context].load(Ordering::Relaxed);
+        same!(low(call!("CmUnRegisterCallback", cookie)), 0);
+    }
+}
+
+/// Creates the key whose operations are watched, and lets the callbacks use it.
+fn watched(line: u32) -> u64 {
     let (status, key, _) = create(0, KEY, ALL, 0);
     same!(status, 0);
-    notified(line!(), &[126, 226, 227, 127]);
+    notified(line, &[126, 226, 227, 127]);
+    KEY_HANDLE.store(key, Ordering::Relaxed);
+    key
+}
+
+/// The notifications of the closure of the last handle. The context is cleaned up before the end.
+const CLOSURE: [u64; 5] = [114, 214, 140, 225, 125];
+
+pub fn run() {
+    register();
+    let key = watched(line!());
     same!(set_value(key, b"Plain"), 0);
     notified(line!(), &[101, 201, 216, 116]);
     // A callback prevents the operation, or performs it itself.
@@ -154,13 +286,119 @@ pub fn run() {
     same!(low(call!("ZwDeleteKey", key)), 0);
     notified(line!(), &[100, 200, 215, 115]);
     close(key);
-    notified(line!(), &[114, 214, 225, 125, 140]);
-    for context in [1, 2] {
-        let cookie = COOKIES[context].load(Ordering::Relaxed);
-        same!(low(call!("CmUnRegisterCallback", cookie)), 0);
-    }
+    notified(line!(), &CLOSURE);
+    unregister();
     let (_, key, _) = create(0, KEY, ALL, 0);
     same!(low(call!("ZwDeleteKey", key)), 0);
     close(key);
     notified(line!(), &[]);
+}
+
+/// Of an operation by a callback, only lower callbacks are notified.
+pub fn nest() {
+    register();
+    let key = watched(line!());
+    same!(set_value(key, b"Replaced"), 0);
+    notified(line!(), &[101, 201, 216]);
+    close(key);
+    notified(line!(), &CLOSURE);
+    unregister();
+}
+
+/// A reference to the object does not delay the cleanup of its context, and a handle that the driver
+/// opens by the object counts.
+pub fn refer() {
+    register();
+    let key = watched(line!());
+    let object = object_of(key);
+    let mut other = 0_u64;
+    let status = call!("ObOpenObjectByPointer", object, 0x200, 0, ALL, 0, 0, at(&mut other));
+    same!(low(status), 0);
+    close(key);
+    notified(line!(), &[]);
+    close(other);
+    notified(line!(), &CLOSURE);
+    call!("ObfDereferenceObject", object);
+    notified(line!(), &[]);
+    unregister();
+}
+
+/// The routines of the I/O manager notify callbacks of the opening as of the closure.
+pub fn open_of_driver() {
+    register();
+    ACTION.store(action::OTHER_KEY, Ordering::Relaxed);
+    let mut key = 0_u64;
+    same!(low(call!("IoOpenDriverRegistryKey", driver(), 0, ALL, 0, at(&mut key))), 0);
+    notified(line!(), &[126, 226, 227, 127]);
+    close(key);
+    notified(line!(), &[114, 214, 225, 125]);
+    unregister();
+}
+
+/// A callback that changes a success to a failure releases the object.
+pub fn fail() {
+    register();
+    ACTION.store(action::FAIL, Ordering::Relaxed);
+    same!(create(0, KEY, ALL, 0).0, DENIED);
+    notified(line!(), &[126, 226, 227, 127]);
+    unregister();
+}
+
+/// Upper callbacks receive the object that a lower callback provides.
+pub fn provide() {
+    register();
+    ACTION.store(action::CREATE, Ordering::Relaxed);
+    let (status, key, _) = create(0, KEY, ALL, 0);
+    same!(status, 0);
+    notified(line!(), &[126, 226, 127]);
+    close(key);
+    notified(line!(), &CLOSURE);
+    ACTION.store(0, Ordering::Relaxed);
+    let key = watched(line!());
+    ACTION.store(action::SUCCEED, Ordering::Relaxed);
+    let (status, other) = open(key, b"Missing", ALL);
+    same!(status, 0);
+    notified(line!(), &[128, 228, 229, 129]);
+    close(other);
+    notified(line!(), &[]);
+    close(key);
+    notified(line!(), &CLOSURE);
+    unregister();
+}
+
+unsafe extern "C" fn flush(key: *mut c_void) {
+    same!(low(call!("ZwFlushKey", key)), 0);
+}
+
+/// The removal of a registration waits for the callback that another thread runs.
+pub fn wait_for_callback() {
+    register();
+    let key = watched(line!());
+    let mut event = Object::new();
+    call!("KeInitializeEvent", event.at(), 0, 0);
+    EVENT.store(event.at(), Ordering::Relaxed);
+    ACTION.store(action::WAIT, Ordering::Relaxed);
+    let thread = threads::start(flush, key);
+    same!(wait(event.at()), 0);
+    same!(low(call!("CmUnRegisterCallback", COOKIES[1].load(Ordering::Relaxed))), 0);
+    notified(line!(), &[130, 230, 231, 131, 140]);
+    threads::join(thread);
+    close(key);
+    notified(line!(), &[214, 225]);
+    same!(low(call!("CmUnRegisterCallback", COOKIES[2].load(Ordering::Relaxed))), 0);
+}
+
+/// Prevents a creation without a key.
+pub fn provide_nothing() {
+    register();
+    ACTION.store(action::BYPASS, Ordering::Relaxed);
+    create(0, KEY, ALL, 0);
+}
+
+/// Removes a registration in its callback.
+pub fn unregister_inside() {
+    register();
+    let key = watched(line!());
+    ACTION.store(action::UNREGISTER, Ordering::Relaxed);
+    call!("ZwFlushKey", key);
 }

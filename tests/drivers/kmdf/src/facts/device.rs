@@ -6,8 +6,8 @@ use etw_driver_support::{guid, sized};
 use wdk_sys::{
     GUID, NTSTATUS, PWDFDEVICE_INIT, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
     STATUS_INVALID_SECURITY_DESCR, STATUS_OBJECT_NAME_NOT_FOUND, STATUS_SUCCESS, UNICODE_STRING,
-    WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS, WDFDEVICE,
-    WDFOBJECT, WDFSTRING,
+    WDF_DEVICE_PROPERTY_DATA, WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES,
+    WDF_PNPPOWER_EVENT_CALLBACKS, WDFDEVICE, WDFOBJECT, WDFSTRING,
 };
 
 use super::common::{
@@ -95,6 +95,7 @@ fn check_descriptions(device: WDFDEVICE) {
     same!("characteristics", wdf!(WdfDeviceGetCharacteristics, made), 0x180);
     let status = wdf!(WdfDeviceCreateDeviceInterface, made, &raw const CLASS, ptr::null());
     same!("interface-of-control", status, STATUS_INVALID_DEVICE_REQUEST);
+    check_keyed_properties(device, made);
     wdf!(WdfObjectDelete, made.cast());
     let mut init = describe(device, &WRONG);
     same!("sddl-wrong", create(&mut init, NONE).0, INVALID_PARAMETER);
@@ -103,6 +104,35 @@ fn check_descriptions(device: WDFDEVICE) {
     wdf!(WdfDeviceInitSetCharacteristics, init, 0, 0);
     same!("sddl-without-name", create(&mut init, NONE).0, STATUS_INVALID_SECURITY_DESCR);
     wdf!(WdfDeviceInitFree, init);
+}
+
+/// Checks the properties by key of the device and of a control device.
+fn check_keyed_properties(device: WDFDEVICE, control: WDFDEVICE) {
+    let key = wdk_sys::DEVPROPKEY { fmtid: guid(9, 0, 0, [0; 8]), pid: 2 };
+    let mut property = sized!(WDF_DEVICE_PROPERTY_DATA { PropertyKey: &raw const key });
+    let mut assign = |device, length: u32| {
+        let mut value = 5_u32;
+        let data = (&raw mut value).cast();
+        wdf!(WdfDeviceAssignProperty, device, &raw mut property, 7, length, data)
+    };
+    same!("property-set-on-control", assign(control, 4), STATUS_INVALID_DEVICE_STATE);
+    same!("property-without-length", assign(device, 0), INVALID_PARAMETER);
+    same!("property-of-control-without-length", assign(control, 0), INVALID_PARAMETER);
+    let query = |device, length: u32, size: u32| {
+        let mut property = WDF_DEVICE_PROPERTY_DATA { Size: size, ..property };
+        let (mut needed, mut kind, mut value) = (1_u32, 1_u32, 0_u32);
+        let (data, needed_at) = ((&raw mut value).cast(), &raw mut needed);
+        let kind_at = &raw mut kind;
+        let at = &raw mut property;
+        let status = wdf!(WdfDeviceQueryPropertyEx, device, at, length, data, needed_at, kind_at);
+        (status, needed, kind)
+    };
+    let size = property.Size;
+    let (state, missing) = (STATUS_INVALID_DEVICE_STATE, STATUS_OBJECT_NAME_NOT_FOUND);
+    same!("property-of-control", query(control, 4, size), (state, 0, 0));
+    same!("property-missing", query(device, 4, size), (missing, 0, 0));
+    let mismatch = wdk_sys::STATUS_INFO_LENGTH_MISMATCH;
+    same!("property-wrong-size", query(control, 0, 8), (mismatch, 1, 1));
 }
 
 fn check_names(device: WDFDEVICE) {

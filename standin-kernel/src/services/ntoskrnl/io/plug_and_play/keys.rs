@@ -2,7 +2,7 @@
 
 use super::interfaces::find;
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Routine},
     ground::{
         NtResult, NtStatus,
         abi::{DriverExtension, DriverObject},
@@ -12,7 +12,7 @@ use crate::{
         managers::registry::paths::{device_path, parameters_path, service_path},
         ntoskrnl::{
             context::{Context, Entries},
-            zw::keys::open_handle,
+            zw::keys,
         },
         strings::read_unicode_string,
     },
@@ -27,36 +27,34 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Opens a key, creates it if necessary, and stores its handle.
-fn open(context: &Context, path: &str, handle: u64) -> NtResult {
-    let key = context.registry().create_all(path)?;
-    context.write(handle, &open_handle(context, key));
-    Ok(())
+fn open(context: &Context, path: &str, mask: u32, handle: At<u64>) -> NtResult {
+    keys::create_all(context, path, mask, handle)
 }
 
 fn open_device_key(
     context: &Context,
     physical: u64,
     kind: u32,
-    _mask: u32,
-    handle: u64,
+    mask: u32,
+    handle: At<u64>,
 ) -> NtResult {
     let node = context.devices().node(physical).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     let path = device_path(&node.instance, &node.driver_key, kind);
-    open(context, &path.ok_or(NtStatus::INVALID_PARAMETER)?, handle)
+    open(context, &path.ok_or(NtStatus::INVALID_PARAMETER)?, mask, handle)
 }
 
-fn open_interface_key(context: &Context, link: u64, _mask: u32, handle: u64) -> NtResult {
+fn open_interface_key(context: &Context, link: u64, mask: u32, handle: At<u64>) -> NtResult {
     let found = find(context, &read_unicode_string(context, link))?;
-    open(context, &found.key(), handle)
+    open(context, &found.key(), mask, handle)
 }
 
 fn open_driver_key(
     context: &Context,
     driver: u64,
     kind: u32,
-    _mask: u32,
+    mask: u32,
     flags: u32,
-    handle: u64,
+    handle: At<u64>,
 ) -> NtResult {
     /// `DriverRegKeyParameters`, `DriverRegKeyPersistentState` and `DriverRegKeySharedPersistentState`.
     const PARAMETERS: u32 = 0;
@@ -70,7 +68,7 @@ fn open_driver_key(
         SHARED_STATE if flags == 0 => format!(r"{}\SharedState", service_path(&service)),
         _ => return Err(NtStatus::INVALID_PARAMETER),
     };
-    open(context, &path, handle)
+    open(context, &path, mask, handle)
 }
 
 /// Returns the name of a driver's service: the last segment of the name in the driver extension.
