@@ -268,6 +268,7 @@ fn create(
 
 /// Opens or creates a file for a driver. The options and the driver's context determine which checks and
 /// filters Windows applies; there are none here.
+#[expect(clippy::too_many_arguments, reason = "the DDI has them")]
 fn create_for_driver_with_context(
     context: &Context,
     handle: At<u64>,
@@ -292,6 +293,7 @@ fn create_for_driver_with_context(
     open_by(context, handle, attributes, block, [access, share, disposition, options])
 }
 
+#[expect(clippy::too_many_arguments, reason = "the DDI has them")]
 fn create_for_driver(
     context: &Context,
     handle: At<u64>,
