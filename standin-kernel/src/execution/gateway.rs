@@ -1,16 +1,20 @@
 //! The gateways from the driver into the kernel.
 //!
-//! A driver calls every routine through a gateway: a few instructions, generated once per process,
-//! that leave the driver's stack and pass the routine to [`serve`]. Only [`serve`] makes the checks
+//! A driver calls every routine through a gateway: three instructions, written once per process, that
+//! pass the routine to [`enter`], which leaves the driver's stack and calls [`serve`]. Only [`serve`] makes the checks
 //! that apply to every call (the IRQL limit, the thread's call history), and creates the call's
 //! context, which the routine receives with its arguments.
 
-use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
-
-use iced_x86::code_asm::{
-    CodeAssembler, eax, qword_ptr, r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi,
-    rdx, rsi, rsp,
+use std::{
+    arch::naked_asm,
+    collections::HashMap,
+    ffi::c_void,
+    mem::offset_of,
+    num::NonZeroUsize,
+    ptr::{self, NonNull},
+    rc::Rc,
 };
+
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 
 use super::{
@@ -56,8 +60,7 @@ impl Gateways {
     /// bound only to the routines of the modules that `importable` names.
     pub fn generate(entries: Vec<Entry>, bare: Vec<BareRoutine>, importable: &[&str]) -> Self {
         let entries: &'static [Entry] = entries.leak();
-        let code: Vec<Vec<u8>> = entries.iter().map(assemble).collect();
-        let addresses = place(&code);
+        let addresses = place(entries);
         let mut by_module: HashMap<&str, Vec<u64>> = HashMap::new();
         // The routines that compilers call implicitly come first.
         let mut bound = bare;
@@ -99,8 +102,8 @@ impl Gateways {
 /// # Safety
 ///
 /// `stack` must point to the return address in a frame of the current thread's driver. The
-/// arguments of the entry's routine, at least four, must be above the return address. Only gateways
-/// call this function, and they set up the frame this way.
+/// arguments of the entry's routine, at least four, must be above the return address. Only [`enter`]
+/// calls this function, and it sets up the frame this way.
 unsafe extern "win64" fn serve(
     entry: &'static Entry,
     return_address: u64,
@@ -138,7 +141,7 @@ unsafe extern "win64" fn serve(
     let places = (stack + 8..).step_by(8).take(entry.parameters.len());
     for (argument, place) in arguments.iter_mut().zip(places) {
         // SAFETY: the caller's frame has home space for four arguments above the return address,
-        // which the gateway has filled; the arguments beyond four, if the routine has more, follow.
+        // which `enter` has filled; the arguments beyond four, if the routine has more, follow.
         *argument = unsafe { (place as *const u64).read() };
     }
     let result = (entry.serve)(Context::new(Rc::clone(&thread), call), arguments);
@@ -146,81 +149,100 @@ unsafe extern "win64" fn serve(
     result
 }
 
-/// Assembles a gateway. It stores the register arguments in their home space, before the other
-/// arguments, switches from the driver's stack to this program's stack, and calls [`serve`] with
-/// the routine's entry, the return address, the driver's stack pointer, and the registers that a
-/// stack walk needs to find the driver's frames. The code is position-independent.
-fn assemble(entry: &'static Entry) -> Vec<u8> {
-    /// The home space for the callee's register arguments.
-    const SHADOW: i32 = 0x20;
-    /// The space for [`Entered`], and the offset of the flags in it.
-    const ENTERED: i32 = 0x50;
-    const FLAGS: i32 = 0x40;
-    const { assert!(size_of::<Entered>() == 0x50, "the gateways store it") };
-    let to_clear = i32::try_from(signals::CLEAR_FLAGS).unwrap_or(0);
-    let range = i32::try_from(stack::RANGE).unwrap_or(i32::MAX);
-    let serve = serve as *const () as u64;
-    let build = || -> Result<Vec<u8>, iced_x86::IcedError> {
-        let mut a = CodeAssembler::new(64)?;
-        for (place, register) in [(8, rcx), (0x10, rdx), (0x18, r8), (0x20, r9)] {
-            a.mov(qword_ptr(rsp + place), register)?;
-        }
-        // r10: the driver's stack pointer; r11: the end of the range that contains its stack.
-        a.mov(r10, rsp)?;
-        a.mov(r11, rsp)?;
-        a.and(r11, -range)?;
-        a.add(r11, range)?;
-        a.mov(rsp, qword_ptr(r11 + stack::HOST))?;
-        a.push(r11)?;
-        a.push(qword_ptr(r11 + stack::DRIVER))?;
-        // A routine may call the driver, which then continues below this stack pointer.
-        a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
-        a.sub(rsp, SHADOW + ENTERED)?;
-        let preserved = [rbx, rbp, rsi, rdi, r12, r13, r14, r15];
-        for (place, register) in (SHADOW..).step_by(8).zip(preserved) {
-            a.mov(qword_ptr(rsp + place), register)?;
-        }
-        // The driver's flags are stored and cleared, because this program's code cannot run with
-        // some of them set.
-        a.pushfq()?;
-        a.pop(rax)?;
-        a.mov(qword_ptr(rsp + SHADOW + FLAGS), rax)?;
-        let mut is_clear = a.create_label();
-        a.test(eax, to_clear)?;
-        a.jz(is_clear)?;
-        a.and(eax, !to_clear)?;
-        a.push(rax)?;
-        a.popfq()?;
-        a.set_label(&mut is_clear)?;
-        a.mov(rcx, std::ptr::from_ref(entry).addr() as u64)?;
-        a.mov(rdx, qword_ptr(r10))?;
-        a.mov(r8, r10)?;
-        a.lea(r9, qword_ptr(rsp + SHADOW))?;
-        a.mov(rax, serve)?;
-        a.call(rax)?;
-        a.add(rsp, SHADOW + ENTERED)?;
-        a.pop(r10)?;
-        a.pop(r11)?;
-        a.mov(rcx, qword_ptr(r11 + stack::DRIVER))?;
-        a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
-        a.mov(rsp, rcx)?;
-        a.ret()?;
-        a.assemble(0)
-    };
-    build().expect("a fixed sequence of instructions always assembles")
+/// The home space for the register arguments of [`serve`].
+const SHADOW: usize = 0x20;
+/// The offset of the driver's flags on this program's stack. The registers are before them.
+const FLAGS: usize = SHADOW + offset_of!(Entered, flags);
+const _: () = assert!(offset_of!(Entered, preserved) == 0);
+
+/// The size of a gateway's code in bytes.
+const CODE: usize = 23;
+
+/// Returns a gateway's code: `mov rax, entry`, `mov r11, enter`, `jmp r11`.
+fn code(entry: &'static Entry) -> [u8; CODE] {
+    let mut code = [0; CODE];
+    code[..2].copy_from_slice(&[0x48, 0xB8]);
+    code[2..10].copy_from_slice(&(ptr::from_ref(entry).addr() as u64).to_le_bytes());
+    code[10..12].copy_from_slice(&[0x49, 0xBB]);
+    code[12..20].copy_from_slice(&(enter as *const () as u64).to_le_bytes());
+    code[20..].copy_from_slice(&[0x41, 0xFF, 0xE3]);
+    code
 }
 
-/// Copies blocks of code into executable memory that lives as long as the process. Returns the
-/// start of each block.
-fn place(code: &[Vec<u8>]) -> Vec<u64> {
-    const ALIGNMENT: usize = 16;
-    let mut offsets = Vec::with_capacity(code.len());
-    let mut length = 0_usize;
-    for block in code {
-        offsets.push(length);
-        length = (length + block.len()).next_multiple_of(ALIGNMENT);
-    }
-    let size = NonZeroUsize::new(length.next_multiple_of(4096))
+/// The part that all gateways share. It stores the register arguments in their home space, before the
+/// other arguments, switches from the driver's stack to this program's stack, and calls [`serve`] with
+/// the routine's entry, the return address, the driver's stack pointer, and the registers that a stack
+/// walk needs to find the driver's frames.
+///
+/// # Safety
+///
+/// Only gateways jump here, from a driver's stack, with the routine's entry in `rax`.
+#[unsafe(naked)]
+unsafe extern "win64" fn enter() {
+    naked_asm!(
+        "mov [rsp + 0x08], rcx",
+        "mov [rsp + 0x10], rdx",
+        "mov [rsp + 0x18], r8",
+        "mov [rsp + 0x20], r9",
+        "mov rcx, rax",
+        // r10: the driver's stack pointer; r11: the end of the range that contains its stack.
+        "mov r10, rsp",
+        "mov r11, rsp",
+        "and r11, -{range}",
+        "add r11, {range}",
+        "mov rsp, [r11 + {host}]",
+        "push r11",
+        "push qword ptr [r11 + {driver}]",
+        // A routine may call the driver, which then continues below this stack pointer.
+        "mov [r11 + {driver}], r10",
+        "sub rsp, {frame}",
+        "mov [rsp + 0x20], rbx",
+        "mov [rsp + 0x28], rbp",
+        "mov [rsp + 0x30], rsi",
+        "mov [rsp + 0x38], rdi",
+        "mov [rsp + 0x40], r12",
+        "mov [rsp + 0x48], r13",
+        "mov [rsp + 0x50], r14",
+        "mov [rsp + 0x58], r15",
+        // The driver's flags are stored and cleared, because this program's code cannot run with some
+        // of them set.
+        "pushfq",
+        "pop rax",
+        "mov [rsp + {flags}], rax",
+        "test eax, {to_clear}",
+        "jz 2f",
+        "and eax, {kept}",
+        "push rax",
+        "popfq",
+        "2:",
+        "mov rdx, [r10]",
+        "mov r8, r10",
+        "lea r9, [rsp + {shadow}]",
+        "call {serve}",
+        "add rsp, {frame}",
+        "pop r10",
+        "pop r11",
+        "mov rcx, [r11 + {driver}]",
+        "mov [r11 + {driver}], r10",
+        "mov rsp, rcx",
+        "ret",
+        range = const stack::RANGE,
+        host = const stack::HOST,
+        driver = const stack::DRIVER,
+        frame = const SHADOW + size_of::<Entered>(),
+        flags = const FLAGS,
+        to_clear = const signals::CLEAR_FLAGS,
+        kept = const !signals::CLEAR_FLAGS,
+        shadow = const SHADOW,
+        serve = sym serve,
+    )
+}
+
+/// Writes the gateways of routines into executable memory that lives as long as the process. Returns
+/// each gateway's address.
+fn place(entries: &'static [Entry]) -> impl Iterator<Item = u64> {
+    const ALIGNED: usize = CODE.next_multiple_of(16);
+    let size = NonZeroUsize::new((ALIGNED * entries.len()).next_multiple_of(4096))
         .expect("at least one gateway is generated");
     // SAFETY: a fresh anonymous mapping aliases nothing.
     let mapping: NonNull<c_void> = unsafe {
@@ -232,15 +254,15 @@ fn place(code: &[Vec<u8>]) -> Vec<u64> {
         )
     }
     .expect("memory for the gateways can be mapped");
-    for (block, offset) in code.iter().zip(&offsets) {
-        // SAFETY: `offset` is within the mapping, by the sum above.
-        let to = unsafe { mapping.cast::<u8>().add(*offset) };
-        // SAFETY: the mapping is writable, and its blocks do not overlap.
-        unsafe { to.copy_from_nonoverlapping(NonNull::from(block.as_slice()).cast(), block.len()) };
+    for (number, entry) in entries.iter().enumerate() {
+        // SAFETY: the mapping has room for all gateways, by its size above.
+        let to = unsafe { mapping.cast::<[u8; ALIGNED]>().add(number) };
+        // SAFETY: the mapping is writable, and its gateways do not overlap.
+        unsafe { to.cast::<[u8; CODE]>().write(code(entry)) };
     }
     // SAFETY: this function owns the whole mapping, and nothing writes to it any more.
     unsafe { mprotect(mapping, size.get(), ProtFlags::PROT_READ | ProtFlags::PROT_EXEC) }
         .expect("the gateways become executable");
     let base = mapping.as_ptr() as u64;
-    offsets.iter().map(|offset| base + *offset as u64).collect()
+    (base..).step_by(ALIGNED).take(entries.len())
 }

@@ -12,10 +12,6 @@ use std::{
 };
 
 use etw_test_support::small_image::Image;
-use iced_x86::code_asm::{
-    AsmRegister64, CodeAssembler, dword_ptr, qword_ptr, r8, r9, r10, rax, rbx, rcx, rdi, rdx, rsi,
-    rsp, word_ptr,
-};
 use nix::libc;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 use syscalls::Sysno;
@@ -61,77 +57,109 @@ struct Target {
     parent: u32,
 }
 
-/// Assembles a driver whose `DriverEntry` makes a system call and returns its result.
-fn assemble(way: Way, call: Call<'_>, target: Target) -> Result<Vec<u8>, iced_x86::IcedError> {
-    let registers = [rdi, rsi, rdx, r10, r8, r9];
-    let mut code = CodeAssembler::new(64)?;
-    let mut texts = Vec::new();
-    let kept = [rbx, rdi, rsi];
-    for register in kept {
-        code.push(register)?;
+/// The registers' numbers in instructions.
+const RAX: u8 = 0;
+const RCX: u8 = 1;
+const RDX: u8 = 2;
+const RSI: u8 = 6;
+const RDI: u8 = 7;
+const R8: u8 = 8;
+const R9: u8 = 9;
+const R10: u8 = 10;
+
+/// Machine code, and the texts that it refers to by their offsets in it.
+#[derive(Default)]
+struct Code {
+    bytes: Vec<u8>,
+    texts: Vec<(usize, String)>,
+}
+
+impl Code {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
-    code.sub(rsp, 0x20)?;
+
+    /// Adds `mov register, value`.
+    fn load_number(&mut self, register: u8, value: u64) {
+        self.add(&[0x48 | register >> 3, 0xB8 | register & 7]);
+        self.add(&value.to_le_bytes());
+    }
+
+    /// Adds an instruction that loads an argument into a register.
+    fn load(&mut self, register: u8, argument: Argument<'_>, target: Target) {
+        match argument {
+            Number(number) => self.load_number(register, number.cast_unsigned()),
+            Parent => self.load_number(register, u64::from(target.parent)),
+            // lea register, [rip + text]
+            Text(text) => {
+                self.add(&[0x48 | register >> 3 << 2, 0x8D, 5 | (register & 7) << 3]);
+                self.texts.push((self.bytes.len(), format!("{text}\0")));
+                self.add(&[0; 4]);
+            }
+        }
+    }
+
+    /// Adds a call of `syscall` in the C library.
+    fn call(&mut self, target: Target) {
+        self.load_number(RAX, target.syscall);
+        self.add(&[0xFF, 0xD0]); // call rax
+    }
+
+    /// Returns the code with its texts.
+    fn build(mut self) -> Vec<u8> {
+        for (place, text) in self.texts {
+            let distance = u32::try_from(self.bytes.len() - (place + 4)).unwrap();
+            self.bytes[place..place + 4].copy_from_slice(&distance.to_le_bytes());
+            self.bytes.extend(text.as_bytes());
+        }
+        self.bytes
+    }
+}
+
+/// Assembles a driver whose `DriverEntry` makes a system call and returns its result.
+fn assemble(way: Way, call: Call<'_>, target: Target) -> Vec<u8> {
+    let mut code = Code::default();
+    code.add(&[0x53, 0x57, 0x56]); // push rbx; push rdi; push rsi
+    code.add(&[0x48, 0x83, 0xEC, 0x20]); // sub rsp, 0x20
     if !matches!(way, Way::Library | Way::Image) {
         // The driver maps a writable and executable page, and writes the instruction and `ret` to
         // it.
         let mmap = [Sysno::mmap as u64, 0, 0x1000, 7, 0x22, u64::MAX];
-        for (register, value) in [rdi, rsi, rdx, rcx, r8, r9].into_iter().zip(mmap) {
-            code.mov(register, value)?;
+        for (register, value) in [RDI, RSI, RDX, RCX, R8, R9].into_iter().zip(mmap) {
+            code.load_number(register, value);
         }
-        code.mov(qword_ptr(rsp), 0)?;
-        code.mov(rax, target.syscall)?;
-        code.call(rax)?;
-        code.mov(rbx, rax)?;
-        let bytes = if way == Way::Interrupt { [0xCD, 0x80] } else { [0x0F, 0x05] };
-        code.mov(word_ptr(rbx), i32::from(u16::from_le_bytes(bytes)))?;
-        code.mov(dword_ptr(rbx + 2), 0xC3)?;
+        code.add(&[0x48, 0xC7, 0x04, 0x24, 0, 0, 0, 0]); // mov qword ptr [rsp], 0
+        code.call(target);
+        code.add(&[0x48, 0x89, 0xC3]); // mov rbx, rax
+        let [first, second] = if way == Way::Interrupt { [0xCD, 0x80] } else { [0x0F, 0x05] };
+        code.add(&[0xC7, 0x03, first, second, 0xC3, 0]); // mov dword ptr [rbx], …
     }
-    let mut load =
-        |code: &mut CodeAssembler, to: AsmRegister64, argument: Argument<'_>| match argument {
-            Number(number) => code.mov(to, number),
-            Parent => code.mov(to, i64::from(target.parent)),
-            Text(text) => {
-                let label = code.create_label();
-                texts.push((label, format!("{text}\0")));
-                code.lea(to, qword_ptr(label))
-            }
-        };
     let (number, arguments) = call;
     if way == Way::Library {
-        code.mov(rdi, number as u64)?;
-        for (register, argument) in [rsi, rdx, rcx, r8, r9].into_iter().zip(arguments) {
-            load(&mut code, register, *argument)?;
+        code.load_number(RDI, number as u64);
+        for (register, argument) in [RSI, RDX, RCX, R8, R9].into_iter().zip(arguments) {
+            code.load(register, *argument, target);
         }
-        code.mov(rax, target.syscall)?;
-        code.call(rax)?;
+        code.call(target);
     } else {
-        for (register, argument) in registers.into_iter().zip(arguments) {
-            load(&mut code, register, *argument)?;
+        for (register, argument) in [RDI, RSI, RDX, R10, R8, R9].into_iter().zip(arguments) {
+            code.load(register, *argument, target);
         }
-        code.mov(rax, number as u64)?;
+        code.load_number(RAX, number as u64);
         match way {
-            Way::Image => code.syscall()?,
+            Way::Image => code.add(&[0x0F, 0x05]), // syscall
             Way::OwnStack => {
-                // The stack is in the same page.
-                code.mov(r9, rsp)?;
-                code.lea(rsp, qword_ptr(rbx + 0xF00))?;
-                code.push(r9)?;
-                code.call(rbx)?;
-                code.pop(rsp)?;
+                code.add(&[0x49, 0x89, 0xE1]); // mov r9, rsp
+                // The stack is in the same page: lea rsp, [rbx + 0xF00].
+                code.add(&[0x48, 0x8D, 0xA3, 0, 0x0F, 0, 0]);
+                code.add(&[0x41, 0x51, 0xFF, 0xD3, 0x5C]); // push r9; call rbx; pop rsp
             }
-            _ => code.call(rbx)?,
+            _ => code.add(&[0xFF, 0xD3]), // call rbx
         }
     }
-    code.add(rsp, 0x20)?;
-    for register in kept.into_iter().rev() {
-        code.pop(register)?;
-    }
-    code.ret()?;
-    for (mut label, text) in texts {
-        code.set_label(&mut label)?;
-        code.db(text.as_bytes())?;
-    }
-    code.assemble(0x1000)
+    code.add(&[0x48, 0x83, 0xC4, 0x20]); // add rsp, 0x20
+    code.add(&[0x5E, 0x5F, 0x5B, 0xC3]); // pop rsi; pop rdi; pop rbx; ret
+    code.build()
 }
 
 /// Returns the address of the C library's code in a process.
@@ -173,7 +201,7 @@ fn attempt_with(
     // SAFETY: the name is a C string, and the function has no other preconditions.
     let here = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"syscall".as_ptr()) };
     let syscall = here.addr() as u64 - library("self").unwrap() + base;
-    let entry = assemble(way, call, Target { syscall, parent: child.id() }).unwrap();
+    let entry = assemble(way, call, Target { syscall, parent: child.id() });
     let bytes = Image { imports: &[], entry: &entry, ..Image::default() }.build();
     fs::write(&image, bytes).unwrap();
     let mut script = child.stdin.take().unwrap();
@@ -406,24 +434,18 @@ fn a_driver_inherits_no_files() {
 
 #[test]
 fn a_driver_that_sleeps_forever_is_stopped_in_the_time_that_is_set() {
-    let assemble = || {
-        let mut code = CodeAssembler::new(64)?;
-        let [mut start, mut interval, mut again] = [(); 3].map(|()| code.create_label());
-        code.set_label(&mut start)?;
-        code.sub(rsp, 0x28)?;
-        code.lea(rbx, qword_ptr(start))?;
-        code.set_label(&mut again)?;
-        code.mov(rcx, 0_i64)?;
-        code.mov(rdx, 0_i64)?;
-        code.lea(r8, qword_ptr(interval))?;
+    let mut entry = vec![
+        0x48, 0x83, 0xEC, 0x28, // sub rsp, 0x28
+        0x48, 0x8D, 0x1D, 0xF5, 0xFF, 0xFF, 0xFF, // lea rbx, [rip - 11]: the code's start
+        0x31, 0xC9, // again: xor ecx, ecx
+        0x31, 0xD2, // xor edx, edx
+        0x4C, 0x8D, 0x05, 10, 0, 0, 0, // lea r8, [rip + 10]: the interval
         // The code calls the first import slot, which is one page after the code.
-        code.call(qword_ptr(rbx + 0x1000 + 40 + 16))?;
-        code.jmp(again)?;
-        code.set_label(&mut interval)?;
-        code.dq(&[(-10_000_000_i64).cast_unsigned()])?;
-        code.assemble(0x1000)
-    };
-    let entry = assemble().unwrap();
+        0xFF, 0x93, 0x38, 0x10, 0, 0, // call [rbx + 0x1038]
+        0xEB, 0xED, // jmp again
+        0xCC, 0xCC, // The interval is aligned.
+    ];
+    entry.extend((-10_000_000_i64).to_le_bytes());
     let imports: &[(&str, &[&str])] = &[("ntoskrnl.exe", &["KeDelayExecutionThread"])];
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("driver.sys");
