@@ -3,6 +3,7 @@
 use std::{rc::Rc, sync::Arc};
 
 use crossbeam_channel::Sender;
+use parking_lot::Mutex;
 
 use super::left::Guard;
 use crate::{
@@ -126,6 +127,19 @@ impl Runner {
         identity: Identity,
         job: impl FnOnce(&Context) -> R + Send + 'static,
     ) -> Result<R, BugCheck> {
+        let result = Arc::new(Mutex::new(None));
+        let slot = Arc::clone(&result);
+        self.run_boxed(identity, Box::new(move |context| *slot.lock() = Some(job(context))))?;
+        let result = result.lock().take();
+        Ok(result.expect("the job has returned"))
+    }
+
+    /// Runs a job like [`Self::run`]. This code is compiled once, not for each job.
+    fn run_boxed(
+        &self,
+        identity: Identity,
+        job: Box<dyn FnOnce(&Context) + Send>,
+    ) -> Result<(), BugCheck> {
         let environment = &self.system.environment;
         if let Some(bugcheck) = environment.crashed() {
             return Err(bugcheck);
@@ -135,7 +149,8 @@ impl Runner {
             && Arc::ptr_eq(thread.environment(), environment)
         {
             thread.turn_may_end();
-            return Ok(thread.as_identity(identity, || finish(&thread, job)));
+            thread.as_identity(identity, || finish(&thread, job));
+            return Ok(());
         }
         let (answer, result) = crossbeam_channel::bounded(1);
         let stopped = answer.clone();
@@ -144,9 +159,9 @@ impl Runner {
             // Sending fails only when the caller has stopped waiting, so no result is lost.
             let on_bugcheck = Box::new(move |bugcheck| drop(stopped.send(Err(bugcheck))));
             thread.run_job(identity, on_bugcheck, || {
-                let result = finish(thread, job);
+                finish(thread, job);
                 runner.count_calls(thread);
-                drop(answer.send(Ok(result)));
+                drop(answer.send(Ok(())));
             });
         }));
         assert!(sent.is_ok(), "the processor outlives the kernel's handles");
@@ -170,8 +185,8 @@ fn start_thread(
 }
 
 /// Runs a job, and then the work that it queued.
-fn finish<R>(thread: &Rc<Thread>, job: impl FnOnce(&Context) -> R) -> R {
-    let result = job(&Context::of_job(thread));
+fn finish(thread: &Rc<Thread>, job: Box<dyn FnOnce(&Context) + Send>) {
+    job(&Context::of_job(thread));
     let context = Context::of_job(thread);
     for _ in 0..PER_JOB {
         if !thread.host().run_work(thread, context.call()) {
@@ -179,5 +194,4 @@ fn finish<R>(thread: &Rc<Thread>, job: impl FnOnce(&Context) -> R) -> R {
         }
     }
     controller::after_job(&System::etw_context(context));
-    result
 }
