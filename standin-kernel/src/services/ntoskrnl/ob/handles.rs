@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     callbacks::{self, HandleOperation},
-    filters::DUPLICATE,
+    filters::{CREATE, DUPLICATE},
 };
 use crate::{
     execution::{
@@ -108,6 +108,21 @@ pub fn open(context: &Context, target: Target) -> u64 {
     handles.types.insert(target.object, target.type_name);
     handles.open.insert(handle, target);
     handle
+}
+
+/// Opens a handle of a process or a thread between the pre- and post-operation callbacks.
+pub fn open_watched(context: &Context, target: Target, handle: At<u64>, access: u32) -> NtResult {
+    let operation = HandleOperation {
+        operation: CREATE,
+        type_name: target.type_name,
+        object: target.object,
+        access,
+        processes: [0; 2],
+    };
+    callbacks::notify(context, &operation, || {
+        handle.write(context, open(context, target));
+        Ok(())
+    })
 }
 
 impl Handles {

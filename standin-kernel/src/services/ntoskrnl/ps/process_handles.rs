@@ -17,8 +17,6 @@ use crate::{
                 identity_of, is_running, process_end, process_object, processors, thread_by_id,
             },
             ob::{
-                callbacks::{self, HandleOperation},
-                filters::CREATE,
                 handles::{self, Target},
                 object_attributes,
             },
@@ -61,18 +59,7 @@ fn open(context: &Context, handle: At<u64>, access: u32, attributes: u64, client
         return Err(INVALID_CID);
     }
     let object = process_object(context.ntoskrnl(), process);
-    let target = Target::process(object);
-    let operation = HandleOperation {
-        operation: CREATE,
-        type_name: target.type_name,
-        object,
-        access,
-        processes: [0; 2],
-    };
-    callbacks::notify(context, &operation, || {
-        handle.write(context, handles::open(context, target));
-        Ok(())
-    })
+    handles::open_watched(context, Target::process(object), handle, access)
 }
 
 /// The classes of information (`PROCESSINFOCLASS`).

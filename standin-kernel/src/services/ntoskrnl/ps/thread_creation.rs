@@ -9,11 +9,7 @@ use crate::{
             thread_objects,
             threads::{self, Kind},
         },
-        ob::{
-            callbacks::{self, HandleOperation},
-            filters::CREATE,
-            handles::{self, Target},
-        },
+        ob::handles::{self, Target},
     },
 };
 
@@ -69,18 +65,7 @@ fn create_thread(
     let created = threads::create(context, kind, routine);
     let identity = created.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let object = thread_objects::object_of(context, identity);
-    let target = Target::thread(object);
-    let operation = HandleOperation {
-        operation: CREATE,
-        type_name: target.type_name,
-        object,
-        access,
-        processes: [0; 2],
-    };
-    callbacks::notify(context, &operation, || {
-        handle.write(context, handles::open(context, target));
-        Ok(())
-    })?;
+    handles::open_watched(context, Target::thread(object), handle, access)?;
     let id = ClientId { process: identity.process.into(), thread: identity.thread.into() };
     context.write_optional(client, &id);
     Ok(())
