@@ -2,3 +2,5 @@
 //! its entry code with a simulated loader.
 //!
 //! The comparison shares no code with wdk-sys-generator, which wrote the sources.
+
+const _: () = wdk_sys::LAYOUTS_ARE_CHECKED;

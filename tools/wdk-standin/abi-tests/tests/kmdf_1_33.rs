@@ -12,10 +12,15 @@ fn check(minor: u8, more: &str, source: &str) -> (bool, String) {
         "[package]\nname = \"newer-driver\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [package.metadata.wdk.driver-model]\ndriver-type = \"KMDF\"\nkmdf-version-major = 1\n\
          target-kmdf-version-minor = {minor}\n{more}\n\
-         [dependencies]\nwdk-sys.path = '{}'\n\n[workspace]\n",
+         [dependencies]\nwdk-sys = {{ path = '{}', features = [\"check-layouts\"] }}\n\n[workspace]\n\
+         [profile.dev.build-override]\ndebug = false\n",
         standin.join("wdk-sys").display()
     );
-    fs::write(folder.join("Cargo.toml"), manifest).expect("a manifest");
+    // If the manifest is unchanged, cargo does not compile wdk-sys again.
+    let path = folder.join("Cargo.toml");
+    if fs::read_to_string(&path).ok().as_deref() != Some(&manifest) {
+        fs::write(path, manifest).expect("a manifest");
+    }
     fs::write(folder.join("src/lib.rs"), source).expect("a source");
     // These versions of the dependencies have already been downloaded, so cargo can work offline.
     fs::copy(standin.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a lock file");

@@ -70,6 +70,7 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
     let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(compiler)
         .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata"])
+        .args(["--cfg", "feature=\"check-layouts\""])
         .arg("--out-dir")
         .arg(&folder)
         .arg(&source)

@@ -46,6 +46,11 @@ pub use crate::generated::{constants::*, functions::*, types::*};
 #[cfg(driver_model__driver_type = "KMDF")]
 pub use wdk_sys_macros::call_unsafe_wdf_function_binding;
 
+/// Proves to the tests that the layouts were compared with the headers.
+#[cfg(feature = "check-layouts")]
+#[doc(hidden)]
+pub const LAYOUTS_ARE_CHECKED: () = ();
+
 /// Returns true if a status is a success or informational (`NT_SUCCESS` in ntdef.h).
 #[must_use]
 #[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
