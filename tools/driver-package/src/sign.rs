@@ -2,7 +2,8 @@
 //! be installed.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     process::{self, Command, ExitStatus, Stdio},
 };
@@ -85,18 +86,24 @@ pub enum SignError {
 #[derive(Debug)]
 pub struct Certificate {
     folder: PathBuf,
+    /// Locked while the value exists, because each use of the certificate writes to its folder.
+    _lock: File,
 }
 
 impl Certificate {
     /// Returns the certificate in a folder, creating one for `name` if there is none. The
-    /// certificate is kept, so that a machine that trusts one package also trusts the next.
+    /// certificate is kept, so that a machine that trusts one package also trusts the next. Waits while
+    /// another program uses the folder's certificate.
     ///
     /// # Errors
     ///
-    /// Fails if `openssl` fails or the folder cannot be created.
+    /// Fails if `openssl` fails, or the folder cannot be created or locked.
     pub fn find_or_make(folder: &Path, name: &str) -> Result<Self, SignError> {
-        let certificate = Self { folder: folder.to_owned() };
         fs::create_dir_all(folder).map_err(|error| file("create", folder, error))?;
+        let path = folder.join("lock");
+        let lock = File::create(&path).map_err(|error| file("create", &path, error))?;
+        lock.lock().map_err(|error| file("lock", &path, error))?;
+        let certificate = Self { folder: folder.to_owned(), _lock: lock };
         if !certificate.pem().exists() || !certificate.key().exists() {
             certificate.make(name)?;
         }
@@ -302,7 +309,28 @@ mod tests {
         let mut names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
-        assert_eq!(names, ["test-certificate.key", "test-certificate.pem"]);
+        assert_eq!(names, ["lock", "test-certificate.key", "test-certificate.pem"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn programs_that_share_a_certificate_wait_for_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let subject = || {
+            let certificate = Certificate::find_or_make(folder.path(), "Contoso's test").unwrap();
+            let der = certificate.to_der().unwrap();
+            // The key and the certificate are a pair.
+            let of = |arguments: &[&str], from: PathBuf| {
+                Command::new("openssl").args(arguments).arg(from).output().unwrap().stdout
+            };
+            let public = of(&["x509", "-noout", "-pubkey", "-in"], certificate.pem());
+            assert_eq!(public, of(&["pkey", "-pubout", "-in"], certificate.key()));
+            der
+        };
+        let all = std::thread::scope(|scope| {
+            [(); 4].map(|()| scope.spawn(subject)).map(|thread| thread.join().unwrap())
+        });
+        assert!(!all[0].is_empty() && all.iter().all(|one| *one == all[0]));
     }
 
     #[cfg(unix)]
