@@ -8,9 +8,10 @@
 //!   `@@`.
 //! - `new`, `existing`, `path`, `git`: the block belongs only to this route.
 //!
-//! To save time and to be repeatable, the test deviates from the guide: it installs cargo-etw
-//! without optimizations, builds everything in the checkout's target folder, and uses the package
-//! versions in the checkout's lock file.
+//! To save time and to be repeatable, the test deviates from the guide: it builds everything in the
+//! checkout's target folder with the checkout's kind of debug information, uses the package versions in
+//! the checkout's lock file, and copies the cargo-etw that the tests use instead of installing it. If the variable `WDK_ETW_INSTALL` is set,
+//! as by `cargo xtask test --deep`, it installs cargo-etw, without optimizations.
 
 use std::{
     env, fs,
@@ -148,8 +149,8 @@ impl Machine {
             .env("CARGO_INSTALL_ROOT", installed)
             .env("PATH", env::join_paths(path).unwrap())
             .env("CARGO_TARGET_DIR", &self.target)
-            // The checkout's setting, so that its build output is reused.
-            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
+            .envs([common::DEBUG])
+            .envs(common::WITHOUT_DEBUG)
             .env("CARGO_TERM_COLOR", "never")
             .env("WDK_ETW", root())
             .env("WDK_ETW_URL", self.url());
@@ -203,12 +204,17 @@ impl Machine {
     /// Runs a script, and returns its output.
     fn run(&mut self, script: &str) -> String {
         let place = self.folder.path().join("place");
-        // The unoptimized build is shared with other tests. For an installation from git, cargo
-        // ignores the profiles of the workspace.
-        let script = script.replace(
-            "cargo install ",
-            "cargo install --debug --config 'profile.dev.package.\"*\".debug=false' ",
-        );
+        // These commands can share packages with other tests' builds only with the checkout's profile.
+        let profile = "--config 'profile.dev.package.\"*\".debug=false'";
+        let mut script = script.replace("cargo test", &format!("cargo test {profile}"));
+        if env::var_os("WDK_ETW_INSTALL").is_some() {
+            script = script.replace("cargo install ", &format!("cargo install --debug {profile} "));
+        } else if let Some(line) = script.lines().find(|line| line.starts_with("cargo install ")) {
+            let folder = self.folder.path().join("cargo/bin");
+            fs::create_dir_all(&folder).unwrap();
+            fs::copy(env!("CARGO_BIN_EXE_cargo-etw"), folder.join("cargo-etw")).unwrap();
+            script = script.replace(line, "true");
+        }
         let output = self
             .shell()
             .arg("-ec")

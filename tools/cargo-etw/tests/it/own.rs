@@ -11,7 +11,7 @@ use std::{
 use etw_test_support::root;
 use tempfile::TempDir;
 
-use crate::common::etw;
+use crate::common;
 
 /// The files of the driver.
 const FILES: [&str; 4] =
@@ -22,6 +22,8 @@ const EVENTS: &str = "source/telemetry/events.rs";
 /// A driver in a separate folder with a git repository.
 struct Own {
     folder: TempDir,
+    /// Whether the driver is built in the checkout's target folder, which has its dependencies.
+    shares_target: bool,
 }
 
 impl Own {
@@ -39,7 +41,7 @@ impl Own {
         fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
         // A lock file with this repository's versions, which are already present on this machine.
         fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
-        let own = Self { folder };
+        let own = Self { folder, shares_target: false };
         own.git(&["init", "--quiet"]);
         own.commit();
         own
@@ -78,7 +80,13 @@ impl Own {
 
     /// Runs `cargo etw` in a folder of the driver.
     fn etw_in(&self, folder: &str, arguments: &[&str]) -> Output {
-        etw(&self.path(folder), arguments)
+        let mut command = common::command(&self.path(folder), arguments);
+        if self.shares_target {
+            command.env("CARGO_TARGET_DIR", common::target());
+            // Otherwise, cargo would compile the macros again.
+            command.env("CARGO_PROFILE_RELEASE_LTO", "true");
+        }
+        command.output().unwrap()
     }
 
     /// Runs a command that must succeed, and returns its output.
@@ -562,7 +570,7 @@ fn a_routine_of_a_static_library_links_and_is_named(own: &Own) {
     assert!(said.contains("source/driver.rs:"), "{said}");
     // The file itself is valid.
     assert!(output.status.success(), "{said}");
-    let output = own.etw_in(".", &["package"]);
+    let output = own.etw_in(".", &["package", "--certificate", "."]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("uses routines of usbdex.lib"), "{said}");
 }
@@ -671,7 +679,7 @@ mod built_drivers {
     #[test]
     #[ignore = "needs the cross toolchain and the signing tools; `cargo xtask test` runs it"]
     fn the_package_is_the_drivers() {
-        let own = Own::new();
+        let own = Own { shares_target: true, ..Own::new() };
         own.succeed(&["inf", "new"]);
         // The package contains all files listed in the INF file, and the catalog contains their
         // hashes.
@@ -682,7 +690,8 @@ mod built_drivers {
         );
         own.change("lidar.inx", "[Files]\r\n", "[Files]\r\nlidar.bin\r\n");
         fs::write(own.path("lidar.bin"), "firmware").unwrap();
-        let output = own.etw_in(".", &["package", "--message-format", "json"]);
+        let output =
+            own.etw_in(".", &["package", "--certificate", ".", "--message-format", "json"]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
         let printed = String::from_utf8(output.stdout).unwrap();
@@ -735,7 +744,7 @@ mod built_drivers {
         let printed = own.succeed(&["recipes"]);
         assert!(printed.contains("tracing.md"), "{printed}");
         let text = own.text("tracing.md");
-        assert!(text.contains("from target/etw/x64/release/lidar.sys"), "{text}");
+        assert!(text.contains("target/etw/x64/release/lidar.sys"), "{text}");
         assert!(text.contains("Acme.Lidar.Frames"), "{text}");
         assert!(text.contains("| all keywords | `0x10000000008` |"), "{text}");
         own.succeed(&["inf", "check"]);

@@ -24,7 +24,8 @@ pub fn driver(folder: &Path) {
          [lib]\ncrate-type = [\"cdylib\"]\ntest = false\n\
          [dependencies]\nwdk-alloc = \"0.4\"\nwdk-etw = {{ path = {library:?} }}\nwdk-panic = \"0.5\"\n\
          wdk-sys = \"0.5\"\n[build-dependencies]\nwdk-build = \"0.6\"\n\
-         [profile.dev]\npanic = \"abort\"\n[profile.release]\npanic = \"abort\"\n"
+         [profile.dev]\npanic = \"abort\"\n[profile.release]\npanic = \"abort\"\n\
+         [profile.dev.package.contoso-sensor]\ndebug = \"full\"\n"
     );
     fs::write(folder.join("Cargo.toml"), manifest).unwrap();
     // A lock file with this repository's versions, which are already present on this machine.
@@ -36,6 +37,12 @@ pub fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
 }
 
+/// Keeps the standard library's debug information, 10 MB each, out of build scripts and macros.
+pub const WITHOUT_DEBUG: [(&str, &str); 2] = [
+    ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "false"),
+    ("CARGO_PROFILE_RELEASE_BUILD_OVERRIDE_DEBUG", "false"),
+];
+
 /// Returns a `cargo etw` command with these arguments, in a folder.
 pub fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
@@ -44,6 +51,7 @@ pub fn command(folder: &Path, arguments: &[&str]) -> Command {
         // cargo sets these variables for tests; an author's environment does not contain them.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("CARGO_MANIFEST_DIR")
+        .envs(WITHOUT_DEBUG)
         .arg("etw")
         .args(arguments);
     command
@@ -54,7 +62,12 @@ pub fn etw(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, arguments).output().unwrap()
 }
 
+/// The debug information of all builds that share dependencies: cargo would compile the macros for each
+/// kind. The driver of [`driver`] itself has full debug information.
+pub const DEBUG: (&str, &str) = ("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
+
 /// Runs `cargo etw` so that it builds in the checkout's target folder.
 pub fn etw_in_target(folder: &Path, arguments: &[&str]) -> Output {
-    command(folder, arguments).env("CARGO_TARGET_DIR", target()).output().unwrap()
+    let mut command = command(folder, arguments);
+    command.env("CARGO_TARGET_DIR", target()).envs([DEBUG]).output().unwrap()
 }
