@@ -31,6 +31,9 @@ const FOLDER: &str = "docs/api";
 /// The environment variable with the path of the wrapped rustdoc.
 const RUSTDOC: &str = "API_TEXT_RUSTDOC";
 
+/// The environment variable with the names of the crates to describe, separated by spaces.
+const CRATES: &str = "API_TEXT_CRATES";
+
 /// The part of rustdoc's JSON that all versions of the format share.
 #[derive(Deserialize)]
 struct Format {
@@ -51,8 +54,14 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs rustdoc with this program's arguments and with JSON output enabled.
+/// Runs rustdoc with this program's arguments and with JSON output enabled, unless it would describe a
+/// crate that is not published.
 fn rustdoc_with_json(rustdoc: &Path) -> Result<ExitCode> {
+    let crates = env::var(CRATES).unwrap_or_default();
+    let name = env::args().skip_while(|argument| argument != "--crate-name").nth(1);
+    if name.is_some_and(|name| crates.split(' ').all(|one| one != name)) {
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut command = Command::new(rustdoc);
     command.args(env::args_os().skip(1)).env("RUSTC_BOOTSTRAP", "1");
     let status = command.status().with_context(|| format!("cannot run {}", rustdoc.display()))?;
@@ -125,15 +134,16 @@ fn texts() -> Result<Texts> {
     let libraries = libraries(&metadata);
     ensure!(!libraries.is_empty(), "the workspace publishes no library");
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
+    let crates: Vec<String> = libraries.iter().map(|name| name.replace('-', "_")).collect();
     let mut doc = Command::new("cargo");
+    // With all default members and examples, cargo selects the features that its other commands
+    // select, and so shares the checked dependencies with them.
     doc.current_dir(root())
-        .args(["doc", "--locked", "--no-deps", "--lib"])
+        .args(["doc", "--locked", "--no-deps", "--lib", "--examples"])
         .env("RUSTDOCFLAGS", "-Zunstable-options --output-format json --cap-lints allow")
         .env(RUSTDOC, rustdoc)
+        .env(CRATES, crates.join(" "))
         .env("RUSTDOC", env::current_exe().context("cannot find this program")?);
-    for name in &libraries {
-        doc.args(["--package", name]);
-    }
     output(&mut doc)?;
     let folder = metadata["target_directory"].as_str().context("cargo names no target folder")?;
     let mut texts = BTreeMap::new();

@@ -92,7 +92,8 @@ impl Rust {
     }
 
     /// Returns whether the toolchain has a target's libraries.
-    fn has_libraries(self, target: &str) -> bool {
+    #[must_use]
+    pub fn has_libraries(self, target: &str) -> bool {
         output_of(Command::new(self.rustc()).args(["--print", "target-libdir", "--target", target]))
             .is_some_and(|folder| Path::new(&folder).is_dir())
     }
@@ -561,12 +562,7 @@ impl Toolchain {
     fn build_options(&self) -> Vec<String> {
         let mut options = vec![format!("--target={}", self.target())];
         if self.libraries == Libraries::Installed {
-            // cargo needs the variable for its unstable options. Build scripts and the compiler
-            // must not see it, because crates that probe for unstable features would use them.
-            let authors = env::var(BOOTSTRAP).unwrap_or_else(|_| NO_BOOTSTRAP.to_owned());
-            let authors = toml_string(&authors);
-            options.push(format!("--config=env.{BOOTSTRAP}.value={authors}"));
-            options.push(format!("--config=env.{BOOTSTRAP}.force=true"));
+            options.extend(authors_bootstrap());
         } else {
             options.push("-Zbuild-std=core,alloc".to_owned());
             // Without optimization, the crate refers to C library functions.
@@ -574,6 +570,20 @@ impl Toolchain {
         }
         options
     }
+}
+
+/// Returns the options with which build scripts and the compiler see the author's `RUSTC_BOOTSTRAP`.
+///
+/// cargo itself needs the value 1 for its unstable options. Crates that probe for unstable features
+/// would use them.
+#[must_use]
+pub fn authors_bootstrap() -> [String; 2] {
+    let authors = env::var(BOOTSTRAP).unwrap_or_else(|_| NO_BOOTSTRAP.to_owned());
+    let authors = toml_string(&authors);
+    [
+        format!("--config=env.{BOOTSTRAP}.value={authors}"),
+        format!("--config=env.{BOOTSTRAP}.force=true"),
+    ]
 }
 
 /// Returns the folder in which cargo keeps packages.

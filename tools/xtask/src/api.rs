@@ -4,16 +4,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{cargo, pass_on};
+use crate::process::{pass_on, program};
 
 /// Returns the command that writes the text files.
-fn writer() -> Command {
-    cargo(&["run", "--quiet", "--locked", "--package", "api-text", "--"])
+fn writer() -> Result<Command> {
+    Ok(Command::new(program("api-text", "api-text", true)?))
 }
 
 /// `cargo xtask api`: writes the text files, or compares them with the sources.
 pub fn run(check_only: bool) -> Result<()> {
-    pass_on(writer().args(check_only.then_some("--check")))
+    pass_on(writer()?.args(check_only.then_some("--check")))
 }
 
 /// Fails if a text file differs from the sources' API. If the compiler describes the API in a
@@ -21,7 +21,7 @@ pub fn run(check_only: bool) -> Result<()> {
 pub fn check() -> Result<Option<String>> {
     /// The exit code for an unreadable format.
     const UNKNOWN_FORMAT: i32 = 3;
-    let output = writer().arg("--check").output().context("cannot run cargo")?;
+    let output = writer()?.arg("--check").output().context("cannot run api-text")?;
     let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match output.status.code() {
         Some(0) => Ok(None),

@@ -20,8 +20,11 @@ use crate::{
 /// The driver for the probes.
 pub const PROBES: (&str, &str) = ("etw-probes-driver", "etw_probes_driver");
 
-/// The packages of the drivers needed by the checks, and their images.
-pub const DRIVERS: [(&str, &str); 15] = [
+/// A driver's package and the name of its image.
+pub type Driver = (&'static str, &'static str);
+
+/// The drivers needed by the checks.
+pub const DRIVERS: [Driver; 15] = [
     sample::DRIVER,
     ("etw-rules-driver", "etw_rules_driver"),
     ("etw-kmdf-driver", "etw_kmdf_driver"),
@@ -40,7 +43,29 @@ pub const DRIVERS: [(&str, &str); 15] = [
 ];
 
 /// The drivers that tests also load in a debug build.
-pub const IN_DEBUG: [&str; 3] = [sample::DRIVER.0, "etw-rules-driver", "etw-several-driver"];
+const IN_DEBUG: [&str; 3] = [sample::DRIVER.0, "etw-rules-driver", "etw-several-driver"];
+
+/// The drivers in packages. They are built separately from the others, which select other features of
+/// wdk-sys.
+pub const PACKAGED: [Driver; 2] = [sample::DRIVER, PROBES];
+
+/// Builds the drivers that tests load.
+pub fn build_all(toolchain: &Toolchain) -> Result<()> {
+    for profile in [Profile::Debug, Profile::Release] {
+        let is_built =
+            |driver: &Driver| profile == Profile::Release || IN_DEBUG.contains(&driver.0);
+        for is_packaged in [true, false] {
+            let drivers: Vec<Driver> = DRIVERS
+                .into_iter()
+                .filter(|driver| is_built(driver) && PACKAGED.contains(driver) == is_packaged)
+                .collect();
+            let images: Vec<&str> = drivers.iter().map(|(_, image)| *image).collect();
+            let title = format!("Building {} ({})", images.join(", "), profile.folder());
+            step(&title, || build_together(toolchain, &drivers, profile))?;
+        }
+    }
+    Ok(())
+}
 
 /// Returns the folder for built drivers, where tests expect them.
 pub fn drivers(profile: Profile) -> PathBuf {
@@ -78,20 +103,21 @@ pub fn patch_standin(command: &mut Command) -> &mut Command {
 /// cargo finds the file; this program runs cargo in the workspace's folder.
 pub const PROFILE: &str = "driver/.cargo/config.toml";
 
-/// Builds a driver from the source in folder `root`, and returns the folder that contains the
-/// image.
+/// Builds drivers from the source in folder `root`, and returns the folder that contains their
+/// images.
 pub fn compile(
     root: &Path,
     built_in: &Path,
     toolchain: &Toolchain,
-    (package, _): (&str, &str),
+    packages: &[&str],
     profile: Profile,
 ) -> Result<PathBuf> {
     let standin = standin(root);
     let mut command = toolchain.build(root, built_in)?;
     standin
         .replace(&mut command)
-        .args(["--locked", "--package", package])
+        .arg("--locked")
+        .args(packages.iter().flat_map(|package| ["--package", package]))
         .args(["--config", PROFILE])
         .args((profile == Profile::Release).then_some("--release"));
     run_quietly(&mut command)?;
@@ -105,12 +131,28 @@ pub fn built_in() -> PathBuf {
 
 /// Builds a driver, and returns its .sys file; the .pdb file is in the same folder.
 pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> Result<PathBuf> {
-    let (_, image) = driver;
-    let built_in = built_in();
-    let from = compile(&root(), &built_in, toolchain, driver, profile)?;
+    let (package, image) = driver;
+    let from = compile(&root(), &built_in(), toolchain, &[package], profile)?;
+    copy(toolchain, image, &from, profile)
+}
+
+/// Builds several drivers with a single command, which compiles their dependencies once, and returns
+/// their .sys files. Each driver alone would select other features of the dependencies.
+pub fn build_together(
+    toolchain: &Toolchain,
+    drivers: &[Driver],
+    profile: Profile,
+) -> Result<Vec<PathBuf>> {
+    let packages: Vec<&str> = drivers.iter().map(|(package, _)| *package).collect();
+    let from = compile(&root(), &built_in(), toolchain, &packages, profile)?;
+    drivers.iter().map(|(_, image)| copy(toolchain, image, &from, profile)).collect()
+}
+
+/// Copies a built image to the folder for built drivers, and returns its path there.
+fn copy(toolchain: &Toolchain, image: &str, from: &Path, profile: Profile) -> Result<PathBuf> {
     let to = match toolchain.machine() {
         Machine::X64 => drivers(profile),
         Machine::Arm64 => target().join("drivers/arm64").join(profile.folder()),
     };
-    Ok(copy_image(image, &from, &to)?.sys)
+    Ok(copy_image(image, from, &to)?.sys)
 }

@@ -1,16 +1,15 @@
 //! Builds, lints and tests the client, a Windows program, without Windows. Also builds `etl` for
 //! Windows.
 //!
-//! The target is Windows 7, because its programs also start in Debian's Wine. rustup has no
-//! standard library for this target, so the library is built from source. On Windows, cargo builds
-//! the client's package directly.
+//! The standard library imports a DLL that Debian's Wine lacks, so this module builds it. On Windows,
+//! cargo builds the client's package directly.
 
 use std::{
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use driver_build::{files, toolchain::Rust};
 
@@ -24,7 +23,8 @@ use crate::{
 pub const PACKAGE: &str = crate::sample::CLIENT;
 /// The package of the session control library, which `cargo etw trace` also uses.
 pub const SESSION: &str = "etw-session";
-const TARGET: &str = "x86_64-win7-windows-gnu";
+/// The client's target.
+pub const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: Program =
     Program { names: &["x86_64-w64-mingw32-gcc"], package: "gcc-mingw-w64-x86-64" };
 
@@ -32,14 +32,28 @@ const LINKER: Program =
 pub const WINE: Program =
     Program { names: &["/usr/lib/wine/wine64", "wine64", "wine"], package: "wine64" };
 
+/// The DLL that Wine lacks, and its source in C.
+const DLL: (&str, &str) = (
+    "bcryptprimitives.dll",
+    "#include <windows.h>\n\
+     BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);\n\
+     __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size)\n\
+     { return SystemFunction036(data, (ULONG)size); }\n",
+);
+
 /// Returns the missing packages that are needed to build, lint and test the client.
 pub fn missing_packages(rust: Rust) -> Vec<&'static str> {
     [LINKER.missing(), WINE.missing(), rust.missing_linter()].into_iter().flatten().collect()
 }
 
+/// Returns the compiler for the client, installing it if it is missing.
+pub fn find_or_install_rust() -> Result<Rust> {
+    Ok(Rust::for_target(TARGET)?.0)
+}
+
 /// Returns the compiler for the client, installing missing parts.
 pub fn find_or_install_compiler() -> Result<Rust> {
-    let rust = Rust::with_source_or_install()?;
+    let rust = find_or_install_rust()?;
     if let Some(package) = LINKER.missing() {
         packages::install(&[package])?;
     }
@@ -50,7 +64,8 @@ pub fn find_or_install_compiler() -> Result<Rust> {
 pub fn compiler() -> Option<String> {
     let linker = LINKER.path()?;
     let version = output_of(Command::new(&linker).arg("-dumpversion"))?;
-    let compiler = Rust::with_source()?;
+    let compiler =
+        if Rust::Current.has_libraries(TARGET) { Rust::Current } else { Rust::with_source()? };
     Some(format!("{compiler}, {} {version}", linker.display()))
 }
 
@@ -59,10 +74,23 @@ pub fn wine() -> Option<String> {
     output_of(with_wine(Command::new(WINE.path()?).arg("--version")))
 }
 
+/// Builds the [`DLL`] that Wine lacks, into the folder in which [`with_wine`] lets Wine find it.
+fn build_dll() -> Result<()> {
+    let (name, source) = DLL;
+    let dll = folder().join(name);
+    let file = dll.with_extension("c");
+    files::create_dir_all(folder())?;
+    files::write(&file, source)?;
+    let mut compiler = Command::new(LINKER.path().context("no MinGW compiler is installed")?);
+    run_quietly(compiler.arg("-shared").arg(&file).arg("-ladvapi32").arg("-o").arg(&dll))
+}
+
 /// Makes a command run under Wine with a separate Wine prefix.
 pub fn with_wine(command: &mut Command) -> &mut Command {
+    let path = format!("Z:{}", folder().display()).replace('/', "\\");
     command
         .env("WINEPREFIX", target().join("wine"))
+        .env("WINEPATH", path)
         // Suppresses Wine's own messages and its installation dialogs.
         .env("WINEDEBUG", "-all")
         .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
@@ -80,13 +108,21 @@ fn cargo(rust: Rust, chore: &str) -> Command {
     let mut command = rust.cargo();
     command
         .current_dir(root())
-        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER", LINKER.path().unwrap_or_default())
-        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER", WINE.path().unwrap_or_default())
+        .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", LINKER.path().unwrap_or_default())
+        .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", WINE.path().unwrap_or_default())
         .args([chore, "--locked", "--release", "--package", PACKAGE])
         .args(["--target", TARGET, "--target-dir"])
         .arg(built_in())
-        // All commands share one build of the standard library.
-        .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"]);
+        // Optimization would take most of the build's time, and these programs serve on test machines.
+        .args(["--config", "profile.release.opt-level=1"])
+        .args(["--config", "profile.release.package.etw-manifest.opt-level=0"])
+        .args(["--config", "profile.release.package.wdk-etw-schema.opt-level=0"])
+        .args(["--config", "profile.release.package.quick-xml.opt-level=0"])
+        // The tests share the programs' dependencies, which are built to abort.
+        .arg("-Zpanic-abort-tests");
+    if !rust.has_libraries(TARGET) {
+        command.arg("-Zbuild-std=std,panic_abort,test");
+    }
     command
 }
 
@@ -95,6 +131,7 @@ fn cargo(rust: Rust, chore: &str) -> Command {
 pub fn build(rust: Rust) -> Result<PathBuf> {
     let mut command = cargo(rust, "build");
     run_quietly(command.args(["--package", READER_PACKAGE, "--bins"]))?;
+    build_dll()?;
     copy(READER, &reader())?;
     let to = built(PACKAGE);
     copy(PACKAGE, &to)?;
@@ -106,14 +143,18 @@ pub fn reader() -> PathBuf {
     built(READER)
 }
 
+/// Returns the folder of the built programs.
+fn folder() -> PathBuf {
+    target().join("client")
+}
+
 fn built(name: &str) -> PathBuf {
-    target().join("client").join(format!("{name}.exe"))
+    folder().join(format!("{name}.exe"))
 }
 
 /// Copies a built program.
 fn copy(name: &str, to: &Path) -> Result<()> {
-    let folder = built_in().join(TARGET).join("release");
-    let from = folder.join(format!("{name}.exe"));
+    let from = built_in().join(TARGET).join("release").join(format!("{name}.exe"));
     files::create_dir_all(to.parent().unwrap_or(to))?;
     files::copy(&from, to)
 }
@@ -127,6 +168,7 @@ pub fn lint(rust: Rust) -> Result<()> {
 
 /// Runs the tests of the client and of the session control library under Wine.
 pub fn test(rust: Rust) -> Result<()> {
+    build_dll()?;
     let mut command = cargo(rust, "test");
     command.args(["--package", SESSION]);
     crate::process::run_for_results(with_wine(&mut command))

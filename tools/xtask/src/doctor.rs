@@ -83,7 +83,7 @@ pub fn install() -> Result<Tools> {
             Toolchain::find_or_install(Machine::Arm64)
         }))
     });
-    let client = failures.keep(step("Finding the client's compiler", Rust::with_source_or_install));
+    let client = failures.keep(step("Finding the client's compiler", client::find_or_install_rust));
     failures.keep(step("Finding clippy and rustfmt", toolchain::install_components));
     let mut missing = package::missing_packages();
     missing.extend(client::missing_packages(client.unwrap_or(Rust::Current)));

@@ -270,9 +270,10 @@ mod tests {
         let checkout = folder.path().join("checkout");
         let init = git(folder.path()).args(["init", "--quiet"]).arg(&checkout).status().unwrap();
         assert!(init.success());
-        let text = workflow("linux.yml");
-        let jobs: Vec<&str> = text.split("    container:").skip(1).collect();
-        assert_eq!(jobs.len(), 2);
+        let texts = ["linux.yml", "deep.yml"].map(workflow);
+        let jobs = texts.iter().flat_map(|text| text.split("    container:").skip(1));
+        let jobs: Vec<&str> = jobs.collect();
+        assert_eq!(jobs.len(), 3);
         for (number, job) in jobs.into_iter().enumerate() {
             let system = folder.path().join(format!("config-{number}"));
             let lists = || {

@@ -30,10 +30,14 @@ static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
 /// The environment variable with that folder, for commands that `cargo xtask test` runs.
 const PROGRAMS_VARIABLE: &str = "WDK_ETW_PROGRAMS";
 
-/// Makes [`program`] return programs in the target folder without building them, both in this
-/// process and in a command.
-pub fn use_built_programs(command: &mut Command) -> &mut Command {
-    command.env(PROGRAMS_VARIABLE, PROGRAMS.get_or_init(|| target().join("debug")))
+/// Makes [`program`] return programs in the target folder without building them.
+pub fn use_built_programs() {
+    PROGRAMS.get_or_init(|| target().join("debug"));
+}
+
+/// Passes the folder of the built programs to a command that runs this program.
+pub fn with_built_programs(command: &mut Command) -> &mut Command {
+    command.envs(PROGRAMS.get().map(|folder| (PROGRAMS_VARIABLE, folder)))
 }
 
 /// Returns a program in the workspace, building it if necessary. cargo shows the build's progress

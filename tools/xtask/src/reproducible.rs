@@ -1,5 +1,8 @@
-//! Builds the sample driver a second time, as another user in another folder, and compares the
-//! results: the image and its PDB must be identical, and must not contain paths from this machine.
+//! Builds the sample driver a second time, in another folder, and compares the results: the image and
+//! its PDB must be identical, and must not contain paths from this machine.
+//!
+//! `cargo xtask reproducible` and `cargo xtask test --deep` build as another user, with another package
+//! folder. cargo then cannot reuse any artifact of the first build.
 
 use std::{
     env, fs,
@@ -122,22 +125,34 @@ pub fn run() -> Result<()> {
     step("Building the sample driver", || {
         build::build(&toolchain, sample::DRIVER, Profile::Release)
     })?;
-    step("Building the sample driver again in another folder", || check(&toolchain))
+    step("Building the sample driver again, as another user in another folder", || {
+        check(&toolchain, User::Other)
+    })
+}
+
+/// The user whose package folder the second build uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    Same,
+    Other,
 }
 
 /// Builds the sample driver in a copy of the source, compares it with the driver in
 /// `target/drivers`, and checks that no driver in that folder contains a path from this machine.
-pub fn check(toolchain: &Toolchain) -> Result<()> {
+pub fn check(toolchain: &Toolchain, user: User) -> Result<()> {
     ensure_all_name_none(toolchain)?;
     let folder = target().join("reproducible");
     files::remove_dir_all(&folder)?;
     let source = folder.join("a folder of another name");
     copy(&root(), &source)?;
-    let home = other_home(&folder)?;
     let built_in = folder.join("built");
-    reuse_programs(&built_in);
-    let toolchain = toolchain.clone().with_cargo_home(home);
-    let second = build::compile(&source, &built_in, &toolchain, sample::DRIVER, Profile::Release)?;
+    let mut toolchain = toolchain.clone();
+    match user {
+        User::Same => reuse_programs(&built_in),
+        User::Other => toolchain = toolchain.with_cargo_home(other_home(&folder)?),
+    }
+    let second =
+        build::compile(&source, &built_in, &toolchain, &[sample::DRIVER.0], Profile::Release)?;
     let first = build::drivers(Profile::Release);
     let (_, image) = sample::DRIVER;
     for (one, other) in [("sys", "dll"), ("pdb", "pdb")] {

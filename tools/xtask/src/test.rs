@@ -5,7 +5,7 @@ use std::{env, path::Path, process::Command, thread};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
-use driver_build::toolchain::Rust;
+use driver_build::toolchain::authors_bootstrap;
 
 use crate::{
     api, bench,
@@ -17,9 +17,13 @@ use crate::{
     environment::ORACLES,
     goldens, guest, kit, lint, lock_files, miri, modules, oldest_rust,
     packages::BROWSER,
-    process::{self, cargo, output_of, run_quietly, target, use_built_programs},
+    process::{
+        self, cargo, output_of, run_quietly, target, use_built_programs, with_built_programs,
+    },
     progress::{step, step_with_output},
-    publish, reproducible, requirements, sample, standin, unused, windows,
+    publish,
+    reproducible::{self, User},
+    requirements, sample, standin, unused, windows,
 };
 
 /// The module of the tests that build drivers in other folders. They spend most of their time in
@@ -40,7 +44,9 @@ const WHOLE: &str = "whole::";
 fn build_host_crates() -> Result<()> {
     step("Building the host crates and their tests", || {
         run_quietly(&mut cargo(&["build", "--locked", "--all-targets"]))
-    })
+    })?;
+    use_built_programs();
+    Ok(())
 }
 
 fn lint_host_crates() -> Result<()> {
@@ -50,20 +56,30 @@ fn lint_host_crates() -> Result<()> {
     })
 }
 
-/// Checks the main workspace's sources and documents.
-fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
+/// Runs the checks that build in the host crates' target folder. cargo locks the folder, so these checks
+/// cannot run at the same time.
+fn check_host_crates(tools: &Tools) -> Result<Option<String>> {
+    build_host_crates()?;
+    step("Building the driver package", || {
+        run_quietly(with_built_programs(&mut cargo(&["make", "package"])))
+    })?;
+    kit::check()?;
     lint_host_crates()?;
     windows::check()?;
-    windows::lint_client(client)?;
-    not_run.extend(compare_api()?);
-    not_run.extend(oldest_rust::check()?);
-    not_run.extend(miri::check()?);
+    windows::lint_client(tools.client)?;
+    let not_run = compare_api()?;
     step("Building the documentation", || {
-        run_quietly(
-            cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
-                .env("RUSTDOCFLAGS", "-D warnings"),
-        )
-    })
+        // With examples, cargo selects the features that the lints selected, and so does not check
+        // the dependencies again. The library standin-kernel replaces the program of its name.
+        ["--bins", "--lib"].into_iter().try_for_each(|targets| {
+            run_quietly(
+                cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
+                    .args([targets, "--examples"])
+                    .env("RUSTDOCFLAGS", "-D warnings"),
+            )
+        })
+    })?;
+    Ok(not_run)
 }
 
 /// Lints the drivers, and the libraries' driver-only code.
@@ -81,6 +97,7 @@ fn lint_drivers() -> Result<()> {
         with_standin(&mut command)
             .args(["--config", build::PROFILE])
             .env("RUSTC_BOOTSTRAP", "1")
+            .args(authors_bootstrap())
             // The macros and build scripts are shared with debug builds of the images.
             .arg("--target-dir")
             .arg(build::built_in())
@@ -97,30 +114,31 @@ fn check_standins() -> Result<()> {
 
 /// Builds the drivers that tests load.
 fn build_drivers(tools: &Tools) -> Result<()> {
-    for driver in build::DRIVERS {
-        let profiles = [Profile::Debug, Profile::Release];
-        let first = usize::from(!build::IN_DEBUG.contains(&driver.0));
-        for &profile in &profiles[first..] {
-            let title = format!("Building {}.sys ({})", driver.1, profile.folder());
-            step(&title, || build::build(&tools.x64, driver, profile))?;
-        }
-    }
+    build::build_all(&tools.x64)?;
     step("Building the drivers in C", || {
         c_drivers::build(&tools.x64)?;
         c_drivers::build_routines(&tools.x64).map(|_| ())
     })
 }
 
-/// Lints and builds the drivers, and checks the stand-ins.
+/// Lints and builds the drivers.
 fn check_drivers(tools: &Tools) -> Result<()> {
     lint_drivers()?;
     build_drivers(tools)?;
     let title = format!("Building {}.sys for ARM64", sample::DRIVER.1);
     step(&title, || build::build(&tools.arm64, sample::DRIVER, Profile::Release))?;
-    step("Building the sample driver again in another folder", || reproducible::check(&tools.x64))?;
-    // This is last, because the other steps have separate target folders, and this step must wait
-    // until the host crates are built.
-    check_standins()
+    step("Building the sample driver again in another folder", || {
+        reproducible::check(&tools.x64, User::Same)
+    })
+}
+
+/// Runs the checks that build in folders of their own.
+fn check_others(tools: &Tools) -> Result<Vec<String>> {
+    check_drivers(tools)?;
+    let not_run = [oldest_rust::check()?, miri::check()?];
+    check_standins()?;
+    model_check()?;
+    Ok(not_run.into_iter().flatten().collect())
 }
 
 /// Runs two groups of steps at the same time. The groups build in different folders, and each
@@ -149,7 +167,7 @@ fn host_test(arguments: &[&str]) -> Command {
 
 /// Sets the variables with which tests find the outputs of earlier steps.
 fn with_products(command: &mut Command) -> &mut Command {
-    command
+    with_built_programs(command)
         .env("WDK_ETW_PYTHON", ORACLES.python())
         .env("WDK_ETW_DRIVERS", target().join("drivers"))
         .env("WDK_ETW_GUEST", guest::folder())
@@ -212,8 +230,6 @@ fn model_check() -> Result<()> {
 fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || client::test(tools.client))?;
     test_user_mode()?;
-    model_check()?;
-    // These build in the host crates' target folder, so they wait until the host crates are built.
     bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
         let arguments = ["--tests", "--", "--include-ignored", BUILT_DRIVERS];
@@ -256,29 +272,22 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
         return Ok(());
     }
     let tools = doctor::install()?;
-    let mut not_run = Vec::new();
     check_quickly()?;
-    at_once(
-        || {
-            build_host_crates()?;
-            check_sources(tools.client, &mut not_run)
-        },
-        || {
-            check_drivers(&tools)?;
-            // This also builds the package's programs.
-            build_host_crates()?;
-            step("Building the driver package", || {
-                run_quietly(use_built_programs(&mut cargo(&["make", "package"])))
-            })?;
-            kit::check()
-        },
-    )?;
+    let (host, others) = at_once(|| check_host_crates(&tools), || check_others(&tools))?;
+    let mut not_run: Vec<String> = others.into_iter().chain(host).collect();
     let goldens = step("Fetching mc.exe's goldens from published packages", goldens::fetch)?;
     at_once(|| test_host_crates(&goldens, &mut not_run), || test_beside(&tools))?;
     if deep {
         step("Finding UEFI firmware for virtual machines", guest::find_firmware)?;
         step_with_output("Testing cargo etw vm with the stand-in guest", || {
             process::run(host_test(&["--tests", "--", "--ignored"]).arg(WHOLE))
+        })?;
+        step_with_output("Following the guide with an installed cargo etw", || {
+            let mut guide = host_test(&["--tests", "--", "--ignored", "the_guide_is_executed"]);
+            process::run(guide.env("WDK_ETW_INSTALL", "yes"))
+        })?;
+        step("Building the sample driver again, as another user in another folder", || {
+            reproducible::check(&tools.x64, User::Other)
         })?;
         not_run.extend(deep::run()?);
     }

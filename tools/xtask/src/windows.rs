@@ -15,18 +15,15 @@ use crate::{
 /// The target that driver authors use.
 const MSVC: &str = "x86_64-pc-windows-msvc";
 
-/// The target for which the tests are checked.
-const GNU: &str = "x86_64-pc-windows-gnu";
-
 /// Lints all default members for the target that driver authors use.
 pub fn check() -> Result<()> {
     check_for(MSVC, "clippy", &[], &["--", "-D", "warnings"])
 }
 
 /// Checks every default member with its tests. The target makes no difference to the tests, but the
-/// C code in dependencies needs the tools of [`GNU`].
+/// C code in dependencies needs the tools of the client's.
 pub fn check_tests() -> Result<()> {
-    check_for(GNU, "check", &["--all-targets"], &[])
+    check_for(client::TARGET, "check", &["--all-targets"], &[])
 }
 
 /// Checks some default members for a target; `what` holds the arguments that select them, and `last`
@@ -51,8 +48,7 @@ fn check_for(name: &str, chore: &str, what: &[&str], last: &[&str]) -> Result<()
 }
 
 /// Lints the client and the session control library. If the libraries for [`MSVC`] are installed,
-/// lints for that target, because [`check`] has built its dependencies; the result is the same, but
-/// the libraries for the client's own target would have to be built first.
+/// lints for that target, because [`check`] has checked its dependencies; the result is the same.
 pub fn lint_client(client: Rust) -> Result<()> {
     step("Linting the client", || match Rust::for_target(MSVC)? {
         (rust, true) => {

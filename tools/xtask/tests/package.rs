@@ -189,6 +189,8 @@ fn the_image_is_the_driver_with_a_version_and_a_checksum() {
     assert!(client.starts_with(b"MZ"));
     let help = Command::new(etw_test_support::program("WDK_ETW_WINE", "/usr/lib/wine/wine64"))
         .env("WINEPREFIX", target().join("wine"))
+        // The folder of a DLL that Wine lacks.
+        .env("WINEPATH", format!("Z:{}", target().join("client").display()).replace('/', "\\"))
         .env("WINEDEBUG", "-all")
         .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
         .arg(package.folder.path().join("etw-sample-client.exe"))

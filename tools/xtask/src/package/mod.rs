@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, process::Command};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use driver_build::{
     files,
@@ -11,7 +11,7 @@ use driver_build::{
 };
 
 use crate::{
-    build::{self, PROBES, Profile},
+    build::{self, PACKAGED, PROBES, Profile},
     cargo_etw, client,
     packages::{self, Program},
     process::{output_of, pass_on, root, target},
@@ -47,9 +47,10 @@ pub fn run() -> Result<()> {
         step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
     step("Installing the signing tools", || packages::install(&missing_packages()))?;
     let rust = step("Finding the client's compiler", client::find_or_install_compiler)?;
-    let image = step("Building the driver", || build::build(&toolchain, DRIVER, Profile::Release))?;
-    let probes =
-        step("Building the probes' driver", || build::build(&toolchain, PROBES, Profile::Release))?;
+    let images = step("Building the driver and the probes' driver", || {
+        build::build_together(&toolchain, &PACKAGED, Profile::Release)
+    })?;
+    let [image, probes] = images.as_slice() else { bail!("cargo built {images:?}") };
     let client = step("Building the client", || client::build(rust))?;
     let folder = target().join("package");
     files::create_dir_all(&folder)?;
@@ -57,7 +58,7 @@ pub fn run() -> Result<()> {
     let mut command = cargo_etw::for_package(package, ["package"])?;
     command.args(["--hardware-id", PROBES_HARDWARE_ID]);
     command.args(["--description", "wdk-etw probes device"]);
-    command.arg("--image").arg(&probes);
+    command.arg("--image").arg(probes);
     command.arg("--out").arg(archive_of_probes());
     pass_on(command.arg("--certificate").arg(&folder))?;
     // The first package is printed last, because users should use it.
@@ -65,7 +66,7 @@ pub fn run() -> Result<()> {
         let texts = root().join(PACKAGE_FILES);
         let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID])?;
         command.args(["--description", DESCRIPTION, "--catalog", catalog]);
-        command.arg("--image").arg(&image);
+        command.arg("--image").arg(image);
         // The client installs the driver and shows its state.
         command.arg("--text").arg(texts.join("install.cmd"));
         command.arg("--notes").arg(texts.join("notes.txt"));
