@@ -1,9 +1,9 @@
 //! The gateways from the driver into the kernel.
 //!
 //! A driver calls every routine through a gateway: three instructions, written once per process, that
-//! pass the routine to [`enter`], which leaves the driver's stack and calls [`serve`]. Only [`serve`] makes the checks
-//! that apply to every call (the IRQL limit, the thread's call history), and creates the call's
-//! context, which the routine receives with its arguments.
+//! pass the routine to [`enter`], which leaves the driver's stack and calls [`serve`]. Only [`serve`]
+//! makes the checks that apply to every call (the IRQL limit, the thread's call history), and creates
+//! the call's context, which the routine receives with its arguments.
 
 use std::{
     arch::naked_asm,

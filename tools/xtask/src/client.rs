@@ -79,6 +79,10 @@ fn build_dll() -> Result<()> {
     let (name, source) = DLL;
     let dll = folder().join(name);
     let file = dll.with_extension("c");
+    // A program that runs under Wine may be using the DLL.
+    if dll.exists() && files::read_to_string(&file).is_ok_and(|old| old == source) {
+        return Ok(());
+    }
     files::create_dir_all(folder())?;
     files::write(&file, source)?;
     let mut compiler = Command::new(LINKER.path().context("no MinGW compiler is installed")?);

@@ -21,7 +21,7 @@ pub fn check() -> Result<()> {
 }
 
 /// Checks every default member with its tests. The target makes no difference to the tests, but the
-/// C code in dependencies needs the tools of the client's.
+/// C code in dependencies needs the tools of the client's target.
 pub fn check_tests() -> Result<()> {
     check_for(client::TARGET, "check", &["--all-targets"], &[])
 }

@@ -10,8 +10,9 @@
 //!
 //! To save time and to be repeatable, the test deviates from the guide: it builds everything in the
 //! checkout's target folder with the checkout's kind of debug information, uses the package versions in
-//! the checkout's lock file, and copies the cargo-etw that the tests use instead of installing it. If the variable `WDK_ETW_INSTALL` is set,
-//! as by `cargo xtask test --deep`, it installs cargo-etw, without optimizations.
+//! the checkout's lock file, and copies the cargo-etw that the tests use instead of installing it. If
+//! the variable `WDK_ETW_INSTALL` is set, as by `cargo xtask test --deep`, it installs cargo-etw,
+//! without optimizations.
 
 use std::{
     env, fs,

@@ -22,7 +22,7 @@ const EVENTS: &str = "source/telemetry/events.rs";
 /// A driver in a separate folder with a git repository.
 struct Own {
     folder: TempDir,
-    /// Whether the driver is built in the checkout's target folder, which has its dependencies.
+    /// True if the driver is built in the checkout's target folder, which has its dependencies.
     shares_target: bool,
 }
 
@@ -744,7 +744,8 @@ mod built_drivers {
         let printed = own.succeed(&["recipes"]);
         assert!(printed.contains("tracing.md"), "{printed}");
         let text = own.text("tracing.md");
-        assert!(text.contains("target/etw/x64/release/lidar.sys"), "{text}");
+        let sys = common::target().join("etw/x64/release/lidar.sys");
+        assert!(text.contains(&format!("from {}", sys.display())), "{text}");
         assert!(text.contains("Acme.Lidar.Frames"), "{text}");
         assert!(text.contains("| all keywords | `0x10000000008` |"), "{text}");
         own.succeed(&["inf", "check"]);
