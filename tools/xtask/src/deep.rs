@@ -134,6 +134,7 @@ pub fn model_check() -> Command {
         // With the drivers' link options, building the tests would take longer than running them.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
         // Only loom and the tested code need optimization.
         .args(["--config", "profile.release.package.\"*\".opt-level=0"])
         .args(["--config", "profile.release.package.wdk-etw-schema.opt-level=0"])
