@@ -291,6 +291,11 @@ impl Driver {
         }
         let mut flags = flags.used;
         flags.extend(toolchain.remapped(&self.workspace, &built_in));
+        // With the author's `build.build-dir`, most files are in another folder than the images.
+        let build = metadata["build_directory"].as_str();
+        if let Some(build) = build.filter(|one| *one != metadata["target_directory"]) {
+            flags.push(link::remap(Path::new(build), link::BUILT_IN));
+        }
         // wdk-build rejects the dynamic C runtime; with this option, authors need not configure the
         // static one.
         flags.push("-Ctarget-feature=+crt-static".to_owned());

@@ -190,7 +190,7 @@ fn link_in(folder: &Path, linker: &OsStr, plan: &Plan, out: &Path) -> Result<Exi
 }
 
 /// The name in images of the folder that `cargo xtask` builds in.
-const BUILT_IN: &str = "./target/driver-build";
+pub const BUILT_IN: &str = "./target/driver-build";
 
 /// Returns the compiler options that keep this machine's folders out of an image: the folders of
 /// the source, the build, cargo's packages and the toolchain.
