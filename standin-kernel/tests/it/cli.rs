@@ -333,6 +333,7 @@ fn said(child: Child) -> (String, String) {
 #[test]
 fn a_reader_may_be_slow() {
     let folder = tempfile::tempdir().unwrap();
+    let mut children = Vec::new();
     // The first run ends normally; in the second, the driver ends its process.
     for (service, error) in [
         ("leak-after-many-events", "unloaded without freeing 128 bytes"),
@@ -340,13 +341,17 @@ fn a_reader_may_be_slow() {
     ] {
         for format in ["human", "json"] {
             let arguments = ["--max-silence", "1", "--message-format", format];
-            let child = start_rules(folder.path(), service, &arguments);
-            std::thread::sleep(Duration::from_secs(4));
-            let (shown, errors) = said(child);
-            let all = format!("{shown}{errors}");
-            assert!(all.contains(error), "{service}: {errors}");
-            assert!(!all.contains("did not call the kernel"), "{errors}");
+            let folder = folder.path().join(format!("{service}-{format}"));
+            fs::create_dir(&folder).unwrap();
+            children.push((service, error, start_rules(&folder, service, &arguments)));
         }
+    }
+    std::thread::sleep(Duration::from_secs(8));
+    for (service, error, child) in children {
+        let (shown, errors) = said(child);
+        let all = format!("{shown}{errors}");
+        assert!(all.contains(error), "{service}: {errors}");
+        assert!(!all.contains("did not call the kernel"), "{errors}");
     }
 }
 

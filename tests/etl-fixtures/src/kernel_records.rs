@@ -28,7 +28,9 @@ pub fn generated() -> Vec<(Name, Vec<u8>)> {
     for class in kernel::classes() {
         for event in &class.events {
             for layout in &event.layouts {
-                for version in layout.first..=layout.last {
+                // A layout of all versions, 0 to 255, needs no record of each.
+                let versions = layout.first..=layout.last;
+                for version in versions.filter(|one| *one < 8 || *one == layout.last) {
                     for pointer_size in [PointerSize::Eight, PointerSize::Four] {
                         let name =
                             format!("{}/{} v{version} {pointer_size:?}", class.name, event.name);

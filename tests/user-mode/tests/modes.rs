@@ -112,7 +112,9 @@ fn cargo(what: &str, packages: &[&str], target: Option<&str>) -> (bool, String) 
     command
         .args([what, "--offline", "--quiet"])
         .current_dir(folder)
-        .env("CARGO_TARGET_DIR", folder.join("target"))
+        // The packages share those that the checkout's macros use.
+        .env("CARGO_TARGET_DIR", folder.join("../.."))
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
         // The environment's options are for the target of the build that runs this test.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");

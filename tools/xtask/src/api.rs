@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{pass_on, program};
+use crate::process::{pass_on, program, with_lints};
 
 /// Returns the command that writes the text files.
 fn writer() -> Result<Command> {
@@ -21,7 +21,7 @@ pub fn run(check_only: bool) -> Result<()> {
 pub fn check() -> Result<Option<String>> {
     /// The exit code for an unreadable format.
     const UNKNOWN_FORMAT: i32 = 3;
-    let output = writer()?.arg("--check").output().context("cannot run api-text")?;
+    let output = with_lints(writer()?.arg("--check")).output().context("cannot run api-text")?;
     let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match output.status.code() {
         Some(0) => Ok(None),

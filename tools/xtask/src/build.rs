@@ -124,7 +124,8 @@ pub fn compile(
     Ok(built_in.join(toolchain.target()).join(profile.folder()))
 }
 
-/// Returns the target folder for driver builds.
+/// Returns the target folder for driver builds. The drivers that tests build share the packages of their
+/// build scripts and macros in it.
 pub fn built_in() -> PathBuf {
     target().join("driver-build")
 }

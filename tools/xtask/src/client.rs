@@ -119,7 +119,7 @@ fn cargo(rust: Rust, chore: &str) -> Command {
         .arg(built_in())
         .args(["--config", "profile.release.debug=false"])
         // Optimization would take most of the build's time, and these programs serve on test machines.
-        .args(["--config", "profile.release.opt-level=1"])
+        .args(["--config", "profile.release.opt-level=0"])
         .args(["--config", "profile.release.package.etw-manifest.opt-level=0"])
         .args(["--config", "profile.release.package.wdk-etw-schema.opt-level=0"])
         .args(["--config", "profile.release.package.quick-xml.opt-level=0"])
@@ -171,9 +171,12 @@ pub fn lint(rust: Rust) -> Result<()> {
     run_quietly(&mut command)
 }
 
-/// Runs the tests of the client and of the session control library under Wine.
+/// Runs the tests of the client and of the session control library under Wine, and starts `etl`: without
+/// optimization, it needs more of its stack of 1 MiB.
 pub fn test(rust: Rust) -> Result<()> {
     build_dll()?;
+    let mut etl = Command::new(WINE.path().context("Wine is not installed")?);
+    run_quietly(with_wine(etl.arg(reader()).arg("--help")))?;
     let mut command = cargo(rust, "test");
     // Wine lists devices by their place in the registry, and misses one while another test removes one.
     command.args(["--package", SESSION, "--", "--test-threads", "1"]);

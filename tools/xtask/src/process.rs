@@ -10,8 +10,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use driver_build::process::line;
 pub use driver_build::process::{find_program, json, output_of, printed, run_quietly, symlink};
+use driver_build::{process::line, toolchain::Rust};
 
 /// Returns the workspace's root.
 pub fn root() -> PathBuf {
@@ -57,6 +57,17 @@ pub fn program(package: &str, name: &str, is_shown: bool) -> Result<PathBuf> {
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root()).args(arguments);
+    command
+}
+
+/// Makes a `cargo doc` command use the checks of the workspace's libraries that `cargo clippy -- -D warnings`
+/// has made with these variables. Otherwise, cargo would check the libraries again.
+pub fn with_lints(command: &mut Command) -> &mut Command {
+    let driver = Rust::Current.sysroot().map(|folder| folder.join("bin/clippy-driver"));
+    if let Some(driver) = driver.filter(|driver| driver.exists()) {
+        command.env("RUSTC_WORKSPACE_WRAPPER", driver);
+        command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    }
     command
 }
 

@@ -4,7 +4,10 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::process::{self, root, run_quietly, target};
+use crate::{
+    build::built_in,
+    process::{self, root, run_quietly},
+};
 
 /// The workspace's manifest, relative to the repository's root.
 pub const MANIFEST: &str = "tools/wdk-standin/Cargo.toml";
@@ -15,8 +18,8 @@ fn cargo(chore: &str) -> Command {
         .current_dir(root())
         .args([chore, "--locked", "--workspace"])
         .args(["--manifest-path", MANIFEST, "--target-dir"])
-        // In this folder, the checks need not wait for those of the main workspace.
-        .arg(target().join("standin"));
+        // In this folder, the checks share packages with the drivers.
+        .arg(built_in());
     command
 }
 

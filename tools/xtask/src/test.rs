@@ -19,6 +19,7 @@ use crate::{
     packages::BROWSER,
     process::{
         self, cargo, output_of, run_quietly, target, use_built_programs, with_built_programs,
+        with_lints,
     },
     progress::{step, step_with_output},
     publish,
@@ -29,6 +30,10 @@ use crate::{
 /// The module of the tests that build drivers in other folders. They spend most of their time in
 /// single-processor builds, and run in parallel with the other tests.
 const BUILT_DRIVERS: &str = "built_drivers::";
+
+/// The modules of the tests that wait for other systems most of the time: Wine's command interpreter, and
+/// the stand-in guest. They run in parallel with all other tests.
+const WAITING: [&str; 2] = ["batch_files::", "vm::short::"];
 
 /// The module of the tests that need unpublished samples.
 const SAMPLES: &str = "samples::";
@@ -60,10 +65,6 @@ fn lint_host_crates() -> Result<()> {
 /// cannot run at the same time.
 fn check_host_crates(tools: &Tools) -> Result<Option<String>> {
     build_host_crates()?;
-    step("Building the driver package", || {
-        run_quietly(with_built_programs(&mut cargo(&["make", "package"])))
-    })?;
-    kit::check()?;
     lint_host_crates()?;
     windows::check()?;
     windows::lint_client(tools.client)?;
@@ -73,12 +74,17 @@ fn check_host_crates(tools: &Tools) -> Result<Option<String>> {
         // the dependencies again. The library standin-kernel replaces the program of its name.
         ["--bins", "--lib"].into_iter().try_for_each(|targets| {
             run_quietly(
-                cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
-                    .args([targets, "--examples"])
+                with_lints(&mut cargo(&["doc", "--locked", "--no-deps"]))
+                    .args(["--document-private-items", targets, "--examples"])
                     .env("RUSTDOCFLAGS", "-D warnings"),
             )
         })
     })?;
+    // The other group of steps has built the client long before.
+    step("Building the driver package", || {
+        run_quietly(with_built_programs(&mut cargo(&["make", "package"])))
+    })?;
+    kit::check()?;
     Ok(not_run)
 }
 
@@ -132,8 +138,9 @@ fn check_drivers(tools: &Tools) -> Result<()> {
     })
 }
 
-/// Runs the checks that build in folders of their own.
+/// Runs the checks that build in other folders.
 fn check_others(tools: &Tools) -> Result<Vec<String>> {
+    step("Building the client", || client::build(tools.client))?;
     check_drivers(tools)?;
     let not_run = [oldest_rust::check()?, miri::check()?];
     check_standins()?;
@@ -141,7 +148,7 @@ fn check_others(tools: &Tools) -> Result<Vec<String>> {
     Ok(not_run.into_iter().flatten().collect())
 }
 
-/// Runs two groups of steps at the same time. The groups build in different folders, and each
+/// Runs two groups of steps at the same time. The groups mostly build in different folders, and each
 /// usually uses one processor.
 fn at_once<A, B: Send>(
     here: impl FnOnce() -> Result<A>,
@@ -188,6 +195,7 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
         let mut all = command(&[
             "--tests", "--", "--include-ignored", "--skip", BUILT_DRIVERS, "--skip", WHOLE,
         ]);
+        all.args(WAITING.iter().flat_map(|one| ["--skip", one]));
         if !has_samples {
             all.args(["--skip", SAMPLES]);
         }
@@ -223,6 +231,16 @@ fn test_user_mode() -> Result<()> {
 fn model_check() -> Result<()> {
     step("Model-checking the provider's concurrency", || {
         process::run_for_results(&mut deep::model_check())
+    })
+}
+
+/// Runs the tests that wait most of the time.
+fn test_waiting() -> Result<()> {
+    // The other test programs, of which one takes a single filter, have none of these modules.
+    let mut arguments = vec!["--test", "it", "--", "--include-ignored"];
+    arguments.extend(WAITING);
+    step("Testing the virtual machine's scripts and guest", || {
+        process::run_for_results(&mut host_test(&arguments))
     })
 }
 
@@ -276,7 +294,10 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
     let (host, others) = at_once(|| check_host_crates(&tools), || check_others(&tools))?;
     let mut not_run: Vec<String> = others.into_iter().chain(host).collect();
     let goldens = step("Fetching mc.exe's goldens from published packages", goldens::fetch)?;
-    at_once(|| test_host_crates(&goldens, &mut not_run), || test_beside(&tools))?;
+    at_once(
+        || test_host_crates(&goldens, &mut not_run),
+        || at_once(test_waiting, || test_beside(&tools)),
+    )?;
     if deep {
         step("Finding UEFI firmware for virtual machines", guest::find_firmware)?;
         step_with_output("Testing cargo etw vm with the stand-in guest", || {

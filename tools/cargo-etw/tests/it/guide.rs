@@ -9,7 +9,7 @@
 //! - `new`, `existing`, `path`, `git`: the block belongs only to this route.
 //!
 //! To save time and to be repeatable, the test deviates from the guide: it builds everything in the
-//! checkout's target folder with the checkout's kind of debug information, uses the package versions in
+//! checkout's target folder with the drivers' kind of debug information, uses the package versions in
 //! the checkout's lock file, and copies the cargo-etw that the tests use instead of installing it. If
 //! the variable `WDK_ETW_INSTALL` is set, as by `cargo xtask test --deep`, it installs cargo-etw,
 //! without optimizations.
@@ -149,7 +149,7 @@ impl Machine {
             .current_dir(&self.here)
             .env("CARGO_INSTALL_ROOT", installed)
             .env("PATH", env::join_paths(path).unwrap())
-            .env("CARGO_TARGET_DIR", &self.target)
+            .envs(common::shared())
             .envs([common::DEBUG])
             .envs(common::WITHOUT_DEBUG)
             .env("CARGO_TERM_COLOR", "never")

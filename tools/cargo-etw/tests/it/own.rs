@@ -82,7 +82,7 @@ impl Own {
     fn etw_in(&self, folder: &str, arguments: &[&str]) -> Output {
         let mut command = common::command(&self.path(folder), arguments);
         if self.shares_target {
-            command.env("CARGO_TARGET_DIR", common::target());
+            command.envs(common::shared());
             // Otherwise, cargo would compile the macros again.
             command.env("CARGO_PROFILE_RELEASE_LTO", "true");
         }

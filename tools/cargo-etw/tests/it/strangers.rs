@@ -233,8 +233,8 @@ fn write(path: &Path, contents: &str) {
 
 fn etw(folder: &Path, arguments: &[&str], target: Option<&Path>) -> Output {
     let mut command = common::command(folder, &["build", "--release"]);
-    // The dependencies are built in the checkout's target folder.
-    command.args(arguments).env("CARGO_BUILD_BUILD_DIR", common::target().join("etw/build"));
+    let [_, build_folder] = common::shared();
+    command.args(arguments).envs([build_folder]);
     if let Some(target) = target {
         command.env("CARGO_TARGET_DIR", target);
     }

@@ -66,8 +66,13 @@ pub fn etw(folder: &Path, arguments: &[&str]) -> Output {
 /// kind. The driver of [`driver`] itself has full debug information.
 pub const DEBUG: (&str, &str) = ("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
 
+/// Returns the variables with which drivers are built in the checkout's target folder, beside the packages that
+/// `cargo xtask` has built for the checkout's drivers.
+pub fn shared() -> [(&'static str, PathBuf); 2] {
+    [("CARGO_TARGET_DIR", target()), ("CARGO_BUILD_BUILD_DIR", target().join("driver-build"))]
+}
+
 /// Runs `cargo etw` so that it builds in the checkout's target folder.
 pub fn etw_in_target(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = command(folder, arguments);
-    command.env("CARGO_TARGET_DIR", target()).envs([DEBUG]).output().unwrap()
+    command(folder, arguments).envs(shared()).envs([DEBUG]).output().unwrap()
 }

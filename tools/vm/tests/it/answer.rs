@@ -6,8 +6,6 @@
 //! partitions), "Add a Custom Command to an Answer File" (the order and length of commands). The
 //! files have not been used by Windows Setup yet.
 
-#![cfg(unix)]
-
 use std::{collections::BTreeSet, path::PathBuf};
 
 use etw_vm::{

@@ -3,8 +3,6 @@
 //! Wine's cmd is a separate implementation. Batch files replace the programs that Wine lacks, and
 //! record their command lines. The files have not run on Windows yet.
 
-#![cfg(unix)]
-
 use std::{
     env, fs,
     os::unix::fs::symlink,
