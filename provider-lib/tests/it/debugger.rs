@@ -381,3 +381,13 @@ fn a_rate_limit_counts_printed_occurrences() {
     }
     assert_eq!(printed(&etw).0.len(), 4 + 1);
 }
+
+#[test]
+fn every_field_type_of_the_library_is_in_an_event() {
+    let events = include_str!("debugger.rs");
+    for row in wdk_etw_schema::Scalar::ALL.iter().map(|scalar| scalar.row()) {
+        let is_in_event =
+            [",", "<", ")"].iter().any(|end| events.contains(&format!(": {}{end}", row.name)));
+        assert!(is_in_event || !row.rust.starts_with("::wdk_etw::"), "{}", row.name);
+    }
+}

@@ -94,7 +94,7 @@ fn build() -> Command {
     what_to_build(command)
 }
 
-/// Returns the command line of `cargo etw run` for systems that do not support it.
+/// Returns the command line of `cargo etw run`.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn run() -> Command {
     let command = Command::new("run")
