@@ -369,10 +369,10 @@ fn processors_fill_buffers_of_their_own_at_once() {
             maximum_buffers: 4000,
             ..fixture.config("parallel")
         },
-        600,
+        2000,
     );
     let report = fixture.kernel.stop_session(session).unwrap();
-    assert_eq!((report.events, report.events_lost), (1800, 0));
+    assert_eq!((report.events, report.events_lost), (6000, 0));
     let trace = Trace::open(&report.file).unwrap();
     assert_eq!(trace.header().session.processors, 4);
     for processor in 0..3 {
@@ -381,12 +381,12 @@ fn processors_fill_buffers_of_their_own_at_once() {
             .filter(|event| event.processor == processor)
             .map(|event| event.record.timestamp)
             .collect();
-        assert!(stamps.len() >= 600);
+        assert!(stamps.len() >= 2000);
         assert!(stamps.is_sorted(), "in order on its processor");
     }
     for sender in 1..=3 {
         let sent = numbers(&report.file, sender);
-        assert!(sent.into_iter().eq(0..600), "of sender {sender}");
+        assert!(sent.into_iter().eq(0..2000), "of sender {sender}");
     }
     fixture.leave();
 }

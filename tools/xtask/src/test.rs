@@ -335,7 +335,7 @@ const LEFT_OUT: [&str; 9] = [
     "the sample driver in another folder",
     "the client under Wine",
     "drivers that cargo etw builds in other folders",
-    "the stand-in guest, and unpublished samples",
+    "unpublished samples",
     "packages with resources from mc.exe",
     "the benchmark's goals",
 ];
