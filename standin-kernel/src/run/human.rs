@@ -9,7 +9,7 @@ use etl_file::{show::Escaped, table};
 
 use super::{
     diagnostic::Diagnostic,
-    runner::{Report, Summary},
+    report::{Report, Summary},
 };
 use crate::harness::{
     recording::RecordedEvent,

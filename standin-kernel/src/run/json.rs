@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{
     diagnostic::Diagnostic,
     human::{check, keep},
-    runner::{Report, Summary},
+    report::{Report, Summary},
 };
 use crate::{
     ground::rule::Rule,

@@ -1,14 +1,13 @@
-//! The course of a run.
-
-use std::path::PathBuf;
+//! A run in this process.
 
 use anyhow::{Context, Result};
 use etl_file::{Catalog, image::ImageError, show::Escaped, symbols::formats_of};
 
 use super::{
+    config::RunConfig,
     diagnostic::{self, Diagnostic, Kind},
-    options::Run,
     progress::Progress,
+    report::{Report, Summary},
 };
 use crate::{
     ground::{flight, nearest::nearest, symbols},
@@ -16,7 +15,7 @@ use crate::{
         config::KernelConfig,
         driver::Driver,
         error::KernelError,
-        kernel::{Kernel, Statistics},
+        kernel::Kernel,
         recording::{RecordedEvent, Recording},
         script::{Done, Observer, Script, Setting},
     },
@@ -30,61 +29,15 @@ use crate::{
     },
 };
 
-/// Observes a run as it happens.
-pub trait Report: Observer {
-    /// Called for each line that the driver prints with `DbgPrint`.
-    fn output(&mut self, line: &str);
-
-    /// Called for each diagnostic, errors first, then warnings and notes.
-    fn diagnostic(&mut self, diagnostic: &Diagnostic);
-
-    /// Called at the end of the run.
-    fn summary(&mut self, summary: &Summary);
-}
-
-/// The result of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// The driver's image.
-    pub image: PathBuf,
-    /// Set if the image's resources describe events, so that decoders need the image.
-    pub describes_events: bool,
-    /// The trace file.
-    pub file: PathBuf,
-    /// The number of events in the trace file.
-    pub events: u64,
-    /// The number of lost events.
-    pub events_lost: u32,
-    /// The number of calls to the kernel.
-    pub calls: u64,
-    /// The kernel's counters, unless the driver ended the process.
-    pub statistics: Option<Statistics>,
-    /// The peak use of the kernel stack in bytes, and the routine that caused it.
-    pub peak_stack: Option<(String, usize)>,
-    /// The number of bugchecks, violations and failures.
-    pub errors: usize,
-    /// The number of warnings.
-    pub warnings: usize,
-    /// The number of notes.
-    pub notes: usize,
-}
-
-impl Summary {
-    /// Returns whether the run reported nothing except notes.
-    #[must_use]
-    pub const fn is_clean(&self) -> bool {
-        self.errors == 0 && self.warnings == 0
-    }
-}
-
-impl Run {
-    /// Runs the driver, and reports the course of the run to `report`.
+impl RunConfig {
+    /// Runs the driver in this process, and reports the course of the run to `report`. The driver can
+    /// corrupt or end the process; [`run_in_child`](Self::run_in_child) survives that.
     ///
     /// # Errors
     ///
     /// Returns an error if the driver cannot be run at all: if the trace file cannot be created, or
     /// a provider cannot be enabled. Faults of the driver are diagnostics.
-    pub fn execute(&self, report: &mut dyn Report) -> Result<Summary> {
+    pub fn run_in_process(&self, report: &mut dyn Report) -> Result<Summary> {
         let mut diagnostics = Vec::new();
         let catalog = self.catalog(&mut diagnostics);
         let kernel = Kernel::with_config(KernelConfig {
@@ -99,7 +52,7 @@ impl Run {
         let recording =
             Recording::start(&kernel, SessionConfig::to_file(&self.session, &self.etl), catalog)?;
         self.enable(&kernel, &recording)?;
-        let mut player = Player {
+        let mut course = Course {
             report,
             kernel: &kernel,
             printed: 0,
@@ -107,7 +60,7 @@ impl Run {
             unfinished: String::new(),
             progress: Progress::new(),
         };
-        diagnostics.extend(self.drive(&kernel, &recording, &mut player));
+        diagnostics.extend(self.drive(&kernel, &recording, &mut course));
         let described: Vec<(String, etl_file::Guid)> = recording
             .catalog()
             .providers()
@@ -119,9 +72,9 @@ impl Run {
         // The trace is finished and reported even after a failure.
         let (events, traced) = recording.stop()?;
         for event in &events {
-            player.event(event);
+            course.event(event);
         }
-        player.flush_output();
+        course.flush_output();
         diagnostics.extend(kernel.warnings().into_iter().map(Diagnostic::of_violation));
         diagnostics.extend(kernel.notes().into_iter().map(Diagnostic::of_violation));
         diagnostics.extend(self.missing_providers(&kernel, &described));
@@ -224,21 +177,21 @@ impl Run {
         &self,
         kernel: &Kernel,
         recording: &Recording,
-        player: &mut Player<'_>,
+        course: &mut Course<'_>,
     ) -> Vec<Diagnostic> {
         let setting = Setting { kernel, service: &self.service, recording, clients: self.clients };
         if let Some(script) = &self.script
-            && let Err(error) = script.prepare(setting, player)
+            && let Err(error) = script.prepare(setting, course)
         {
             return Diagnostic::of_step(error);
         }
         let load = format!("load {} as {}", self.image.display(), self.service);
-        player.starts(0, &load);
+        course.starts(0, &load);
         let driver = match kernel.load_as(&self.image, &self.service) {
             Ok(driver) => driver,
             Err(error) => return Diagnostic::of_error(error),
         };
-        player.done(&Done::sentence(&load));
+        course.done(&Done::sentence(&load));
         let mut diagnostics = Vec::new();
         if !driver.unprovided_imports().is_empty() {
             let names = driver.unprovided_imports().join(", ");
@@ -251,11 +204,11 @@ impl Run {
             ));
         }
         let result = match self.script(&driver, &mut diagnostics) {
-            Ok(script) => match script.run(setting, &driver, player) {
+            Ok(script) => match script.run(setting, &driver, course) {
                 // A device that cannot be opened is not a fault of its driver.
                 Err(error) if self.script.is_none() && error.is_unsupported_open() => {
                     diagnostics.push(Diagnostic::sentence(Kind::Note, error.to_string()));
-                    Script::life_without_a_device().run(setting, &driver, player)
+                    Script::life_without_a_device().run(setting, &driver, course)
                 }
                 result => result,
             }
@@ -265,12 +218,12 @@ impl Run {
         diagnostics.extend(result.err().into_iter().flatten());
         // The kernel does not unload drivers after a bugcheck.
         let has_crashed = diagnostics.iter().any(|one| one.kind == Kind::BugCheck);
-        player.starts(0, "unload");
+        course.starts(0, "unload");
         match driver.unload() {
             // The error is the bugcheck that was already reported.
             Err(KernelError::BugCheck(_)) if has_crashed => {}
             Ok(()) => {
-                if let Err(error) = player.step("unload", recording) {
+                if let Err(error) = course.step("unload", recording) {
                     diagnostics.extend(Diagnostic::of_error(error));
                 }
             }
@@ -370,7 +323,7 @@ impl Run {
 }
 
 /// Reports a script's steps, events and driver output, and shows progress.
-struct Player<'a> {
+struct Course<'a> {
     report: &'a mut dyn Report,
     kernel: &'a Kernel,
     /// The number of chunks of the driver's output that were reported.
@@ -382,7 +335,7 @@ struct Player<'a> {
     progress: Progress,
 }
 
-impl Player<'_> {
+impl Course<'_> {
     /// Reports a step outside the script, and its events.
     fn step(&mut self, step: &str, recording: &Recording) -> Result<(), KernelError> {
         self.done(&Done::sentence(step));
@@ -424,7 +377,7 @@ impl Player<'_> {
     }
 }
 
-impl Observer for Player<'_> {
+impl Observer for Course<'_> {
     fn starts(&mut self, line: usize, step: &str) {
         let step = match line {
             0 => step.to_owned(),

@@ -1,4 +1,4 @@
-//! The options of a run.
+//! The configuration of a run.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,9 +11,9 @@ use crate::{
     services::managers::registry::value::RegistryValue,
 };
 
-/// A driver to run, and the options of the run.
+/// The configuration of a run: the driver, and what surrounds and limits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RunConfig {
     /// The driver's image. A .pdb file beside it provides function names and lines.
     pub image: PathBuf,
     /// The driver's service name.
@@ -43,13 +43,13 @@ pub struct Run {
     pub special_pool: bool,
     /// Set to report notes about style.
     pub notes: bool,
-    /// The time without progress after which [`execute`](super::execute()) ends a driver's process. A
+    /// The time without progress after which [`run_in_child`](Self::run_in_child) ends a driver's process. A
     /// process that waits for the reader of its output does not count as idle.
     pub max_silence: Duration,
     /// The processor time that driver code may use without calling the kernel (see
     /// [`KernelConfig::time_limit`](crate::KernelConfig::time_limit)).
     pub time_limit: Duration,
-    /// The confinement of the process in which [`execute`](super::execute()) runs the driver.
+    /// The confinement of the process in which [`run_in_child`](Self::run_in_child) runs the driver.
     pub confine: Confine,
 }
 
