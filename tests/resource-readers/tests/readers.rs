@@ -11,21 +11,28 @@ use evtx::wevt_templates::{
     manifest::{CrimManifest, MapDefinition, TemplateItem},
 };
 use serde_json::{Value, json};
-use wdk_etw_build::manifest_of;
+use wdk_etw_build::{declaration::Files, manifest_of};
 
-use crate::helpers::{FILES, fixture, read};
+/// The image that declarations are compiled for.
+const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
+
+/// Reads a valid manifest.
+fn read(text: &str) -> Manifest {
+    manifest::read(text.trim_start_matches('\u{feff}'))
+        .unwrap_or_else(|failures| panic!("{failures}"))
+}
 
 fn declared(path: &Path) -> Manifest {
     manifest_of(path, &FILES).unwrap_or_else(|error| panic!("{error}")).0
 }
 
 fn everything() -> Manifest {
-    declared(&fixture("everything.rs"))
+    declared(&root().join("provider-lib/build/tests/fixture/everything.rs"))
 }
 
 /// Returns the manifest with which the rules are tested. Some of its parts cannot be declared.
 fn sound() -> Manifest {
-    read(include_str!("../../../../formats/etw-manifest/tests/fixture/sound.man"))
+    read(include_str!("../../../formats/etw-manifest/tests/fixture/sound.man"))
 }
 
 /// A field's descriptor: its name, types, count and length, and the position of its members.
