@@ -9,8 +9,8 @@ use std::sync::Arc;
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::catalog::Catalog;
+use crate::decode::kernel;
 use crate::decode::{Decoded, Decoder, Problem};
-use crate::kernel;
 use crate::ordered::ordered;
 use crate::pass::Pass;
 use crate::read::{Damages, EventRef, ReadError, RecordBatch, RecordRef, TraceFile, TraceHeader};

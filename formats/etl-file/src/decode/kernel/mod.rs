@@ -10,16 +10,17 @@
 
 mod classes;
 mod header;
+mod lznt1;
 mod payload;
 
 use std::sync::Arc;
 
 use etw_wire::Guid;
 
+pub use crate::decode::mof::{Class, Classes, Event, Field, Layout, MofError, MofErrorKind, Type};
 use crate::decode::wpp::{self, Format, Formats};
 use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
 pub use crate::layout::wpp_flags;
-pub use crate::mof::{Class, Classes, Event, Field, Layout, MofError, MofErrorKind, Type};
 use crate::read::{EventRef, PointerSize, RecordRef};
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;

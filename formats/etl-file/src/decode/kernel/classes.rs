@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use etw_wire::Guid;
 
 use super::payload::HARDWARE;
-use crate::mof::{Class, Event, Field, Layout, Type};
+use crate::decode::mof::{Class, Event, Field, Layout, Type};
 
 /// The only hook whose upper byte differs from its class's group.
 const IMAGE_LOAD: u16 = 0x030a;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use etw_wire::Guid;
 
+use super::lznt1;
 use crate::cursor::{Cursor, utf16_until_nul};
+use crate::decode::mof::{Layout, Type};
 use crate::decode::{Fields, PayloadError, PayloadErrorKind, Sid, Value};
-use crate::lznt1;
-use crate::mof::{Layout, Type};
 use crate::read::PointerSize;
 use crate::time::FileTime;
 
