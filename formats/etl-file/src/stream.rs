@@ -170,7 +170,7 @@ impl RecordCounts {
     }
 
     /// Adds other counts.
-    pub(crate) fn absorb(&mut self, others: Self) {
+    pub fn absorb(&mut self, others: Self) {
         for (kind, other) in others.kinds {
             self.add_all(kind, other);
         }

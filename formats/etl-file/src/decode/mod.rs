@@ -31,5 +31,6 @@ pub use event::{Decoded, Frame, Keywords, Kind, Problem, Stack};
 pub use payload::{Fields, Payload};
 pub use schema::{Count, Encoding, Field, Length, Presentation, Schema, ValueMap};
 pub use traits::ProviderTraits;
+pub use value::distinct_names;
+pub(crate) use value::serialize_fields;
 pub use value::{Sid, Value};
-pub(crate) use value::{distinct_names, serialize_fields};

@@ -236,7 +236,8 @@ fn class_of_event(event: &EventRef<'_>) -> Option<&'static Class> {
 }
 
 /// Returns the class and event names of an event record, if it belongs to a known class.
-pub(crate) fn names_of_event(
+#[must_use]
+pub fn names_of_event(
     event: &EventRef<'_>,
     classes: &Classes,
 ) -> Option<(Arc<str>, Option<Arc<str>>)> {
@@ -249,7 +250,8 @@ pub(crate) fn names_of_event(
 }
 
 /// Decodes an event record by its class. Returns `None` if the class is unknown.
-pub(crate) fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
+#[must_use]
+pub fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
     let is_classic = event.descriptor.id == 0 && event.item(ext_type::EVENT_SCHEMA_TL).is_none();
     let class =
         class_of_event(event).or_else(|| classes.get(event.provider).filter(|_| is_classic));
