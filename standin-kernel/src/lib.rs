@@ -31,7 +31,7 @@
 //! The code is in five folders. Each depends only on the folders listed before it: `ground`
 //! (memory, images, the ABI, IRQLs, the clock), `execution` (stacks, gateways, threads, schedules,
 //! faults), `services` (the routines for drivers: pool, ntoskrnl.exe, KMDF, ETW), `harness` (the
-//! API for tests) and `run` (the command lines). Modules inside a folder have no cyclic
+//! API for tests) and `run` (the command lines, a feature). Modules inside a folder have no cyclic
 //! dependencies.
 //!
 //! # What it does not do
@@ -43,6 +43,10 @@
 //! the crate does not provide, but the first call to one causes a bugcheck that names it.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg_attr(
+    not(feature = "run"),
+    expect(dead_code, reason = "only the command lines read what a lost process recorded")
+)]
 #![allow(
     clippy::significant_drop_tightening,
     reason = "the locks are held for whole steps, so that no thread sees a step half done"
@@ -58,6 +62,7 @@ mod conformance_tests;
 mod execution;
 mod ground;
 mod harness;
+#[cfg(feature = "run")]
 pub mod run;
 mod services;
 

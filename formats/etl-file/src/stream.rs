@@ -9,8 +9,8 @@ use std::io::{Read, Seek};
 
 use crate::analysis::{Enricher, FirstPass};
 use crate::catalog::Catalog;
+use crate::decode::kernel;
 use crate::decode::{Decoded, Decoder, Kind, Problem, Value};
-use crate::kernel;
 use crate::read::{Damages, EventRef, Other, ReadError, RecordBuf, RecordRef, Records, TraceFile};
 use crate::record::EventDescriptor;
 use crate::schemas::{Collector, Schemas};
@@ -170,7 +170,7 @@ impl RecordCounts {
     }
 
     /// Adds other counts.
-    pub(crate) fn absorb(&mut self, others: Self) {
+    pub fn absorb(&mut self, others: Self) {
         for (kind, other) in others.kinds {
             self.add_all(kind, other);
         }

@@ -11,8 +11,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, builder::ArgPredicate, value_par
 use etl_file::Guid;
 
 use super::{
+    config::{Confine, Format, RunConfig},
     enable::Enabled,
-    options::{Confine, Format, Run},
 };
 use crate::{
     harness::{
@@ -24,7 +24,7 @@ use crate::{
 
 /// Adds the arguments that control a driver's run to a command.
 #[must_use]
-pub fn arguments(command: Command) -> Command {
+pub fn add_arguments(command: Command) -> Command {
     bounds(surroundings(command))
         .arg(option(
             "script",
@@ -170,74 +170,81 @@ fn surroundings(command: Command) -> Command {
         )
 }
 
-/// Returns the output format that the arguments select.
-///
-/// # Errors
-///
-/// Fails if the arguments were not added by [`arguments`].
-pub fn format(matches: &ArgMatches) -> Result<Format> {
-    let name: String = required(matches, "message-format")?;
-    match name.as_str() {
-        "human" => Ok(Format::Human),
-        "json" => Ok(Format::Json),
-        other => bail!("`{other}` is not a message format; expected human or json"),
+impl Format {
+    /// Returns the output format that the arguments select.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the arguments were not added by [`add_arguments`].
+    pub fn from_arguments(matches: &ArgMatches) -> Result<Self> {
+        let name: String = required(matches, "message-format")?;
+        match name.as_str() {
+            "human" => Ok(Self::Human),
+            "json" => Ok(Self::Json),
+            other => bail!("`{other}` is not a message format; expected human or json"),
+        }
     }
 }
 
-/// Returns the run that the arguments describe, for the image `image`. `etl` is the trace file if
-/// the arguments do not name one.
-///
-/// # Errors
-///
-/// Fails if the script or a registry file cannot be read, if the folder for files is not a folder, or if
-/// a provider or parameter has the wrong syntax.
-pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
-    let script = match optional::<PathBuf>(matches, "script")? {
-        None => None,
-        Some(path) => {
-            let text = fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            Some(Script::parse(&text).with_context(|| path.display().to_string())?)
+impl RunConfig {
+    /// Returns the configuration that the arguments describe, for the image `image`. `etl` is the trace file if
+    /// the arguments do not name one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the script or a registry file cannot be read, if the folder for files is not a folder, or if
+    /// a provider or parameter has the wrong syntax.
+    pub fn from_arguments(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Self> {
+        let script = match optional::<PathBuf>(matches, "script")? {
+            None => None,
+            Some(path) => {
+                let text = fs::read_to_string(&path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                Some(Script::parse(&text).with_context(|| path.display().to_string())?)
+            }
+        };
+        let kinds = [("enable", Target::Provider as fn(Guid) -> Target), ("group", Target::Group)];
+        let mut enabled = Vec::new();
+        for (argument, target) in kinds {
+            for text in matches.get_many::<String>(argument).into_iter().flatten() {
+                enabled.push(Enabled::parse(text, target)?);
+            }
         }
-    };
-    let kinds = [("enable", Target::Provider as fn(Guid) -> Target), ("group", Target::Group)];
-    let mut enabled = Vec::new();
-    for (argument, target) in kinds {
-        for text in matches.get_many::<String>(argument).into_iter().flatten() {
-            enabled.push(Enabled::parse(text, target)?);
+        let every_provider = !matches.get_flag("only");
+        if enabled.is_empty() && !every_provider {
+            bail!("no provider is enabled; name one with `--enable`, or omit `--only`");
         }
+        let folder = optional::<PathBuf>(matches, "folder")?;
+        if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+            bail!("`--folder` requires a folder, but {} is not a folder", folder.display());
+        }
+        let stem = || {
+            let stem = image.file_stem().unwrap_or_default();
+            stem.to_string_lossy().into_owned()
+        };
+        Ok(Self {
+            image: image.to_owned(),
+            service: optional(matches, "service")?.unwrap_or_else(stem),
+            folder,
+            registry: registry_files(matches)?,
+            parameters: parameters(matches)?,
+            script,
+            etl: optional(matches, "etl")?.unwrap_or(etl),
+            session: required(matches, "session")?,
+            enabled,
+            every_provider,
+            formats: matches.get_many::<PathBuf>("tmf").into_iter().flatten().cloned().collect(),
+            clients: Clients {
+                count: required(matches, "clients")?,
+                seed: required(matches, "seed")?,
+            },
+            special_pool: matches.get_flag("special-pool"),
+            notes: !matches.get_flag("no-notes"),
+            max_silence: Duration::from_secs(required(matches, "max-silence")?),
+            time_limit: Duration::from_secs(required(matches, "time-limit")?),
+            confine: confine(matches)?,
+        })
     }
-    let every_provider = !matches.get_flag("only");
-    if enabled.is_empty() && !every_provider {
-        bail!("no provider is enabled; name one with `--enable`, or omit `--only`");
-    }
-    let folder = optional::<PathBuf>(matches, "folder")?;
-    if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
-        bail!("`--folder` requires a folder, but {} is not a folder", folder.display());
-    }
-    let stem = || {
-        let stem = image.file_stem().unwrap_or_default();
-        stem.to_string_lossy().into_owned()
-    };
-    Ok(Run {
-        image: image.to_owned(),
-        service: optional(matches, "service")?.unwrap_or_else(stem),
-        folder,
-        registry: registry_files(matches)?,
-        parameters: parameters(matches)?,
-        script,
-        etl: optional(matches, "etl")?.unwrap_or(etl),
-        session: required(matches, "session")?,
-        enabled,
-        every_provider,
-        formats: matches.get_many::<PathBuf>("tmf").into_iter().flatten().cloned().collect(),
-        clients: Clients { count: required(matches, "clients")?, seed: required(matches, "seed")? },
-        special_pool: matches.get_flag("special-pool"),
-        notes: !matches.get_flag("no-notes"),
-        max_silence: Duration::from_secs(required(matches, "max-silence")?),
-        time_limit: Duration::from_secs(required(matches, "time-limit")?),
-        confine: confine(matches)?,
-    })
 }
 
 /// Returns the confinement that the arguments specify.
@@ -320,7 +327,7 @@ mod tests {
             (&["--time-limit", "7", "--script", "steps.txt"], 7),
         ];
         for (given, expected) in cases {
-            let command = arguments(Command::new("run").no_binary_name(true));
+            let command = add_arguments(Command::new("run").no_binary_name(true));
             let matches = command.try_get_matches_from(given).unwrap();
             assert_eq!(required::<u64>(&matches, "time-limit").unwrap(), expected, "{given:?}");
         }

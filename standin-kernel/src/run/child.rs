@@ -1,4 +1,4 @@
-//! A run in its own process, because the driver may corrupt or end the process.
+//! A child process that a driver may corrupt or end, and the report of its end.
 
 use std::{
     ffi::c_void,
@@ -20,10 +20,10 @@ use nix::{
 };
 
 use super::{
+    config::RunConfig,
     diagnostic::{self, Diagnostic, Kind},
     human::counted,
-    options::Run,
-    runner::{Report, Summary},
+    report::{Report, Summary},
     salvage,
 };
 use crate::{
@@ -55,12 +55,12 @@ pub struct Ended {
     recorded: Recorded,
 }
 
-/// Runs `work` in its own process. `work` returns whether the run was clean. A process that makes no
+/// Runs `work` in a child process, and waits for its end. `work` returns whether the run was clean. A process that makes no
 /// progress for the time `max_silence` is ended, unless it waits for the reader of its output. The
 /// watchdog inside the process ends a driver that loops much sooner.
 ///
 /// The calling process must have only one thread.
-pub fn run_in_child(max_silence: Duration, work: impl FnOnce() -> bool) -> Result<End> {
+pub fn fork_and_watch(max_silence: Duration, work: impl FnOnce() -> bool) -> Result<End> {
     let flight = shared()?;
     // SAFETY: the caller guarantees that this process has one thread, so the child's memory is as
     // consistent as the parent's.
@@ -160,7 +160,7 @@ impl Ended {
     }
 
     /// Reports the end of the process, and the trace up to its end.
-    pub fn report(&self, run: &Run, report: &mut dyn Report) {
+    pub fn report(&self, run: &RunConfig, report: &mut dyn Report) {
         let recorded = &self.recorded;
         let mut diagnostics = vec![self.diagnostic(run)];
         diagnostics.extend(Diagnostic::of_refused(&recorded.refused));
@@ -228,7 +228,7 @@ impl Ended {
     }
 
     /// Returns a diagnostic that reports the end of the process and names the driver's last known call.
-    fn diagnostic(&self, run: &Run) -> Diagnostic {
+    fn diagnostic(&self, run: &RunConfig) -> Diagnostic {
         let Self { how, recorded } = self;
         let ended = EndedImage::load(run, recorded);
         let image = run.image.file_name().unwrap_or_default();
@@ -264,7 +264,7 @@ struct EndedImage {
 }
 
 impl EndedImage {
-    fn load(run: &Run, recorded: &Recorded) -> Option<Self> {
+    fn load(run: &RunConfig, recorded: &Recorded) -> Option<Self> {
         let image = Arc::new(loader::load(&run.image, &address_of).ok()?);
         let images = Images::default();
         images.add(&image);

@@ -29,7 +29,7 @@ use seccompiler::{
 };
 use syscalls::Sysno;
 
-use super::options::Run;
+use super::config::RunConfig;
 use crate::ground::{loader::symbol_files, signals, system_calls};
 
 /// Permanently confines this process to the rights that it needs to load an image.
@@ -58,8 +58,8 @@ pub struct Files<'a> {
     folder: Option<&'a Path>,
 }
 
-impl<'a> From<&'a Run> for Files<'a> {
-    fn from(run: &'a Run) -> Self {
+impl<'a> From<&'a RunConfig> for Files<'a> {
+    fn from(run: &'a RunConfig) -> Self {
         Self {
             image: &run.image,
             described_by: &run.formats,

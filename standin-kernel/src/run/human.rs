@@ -5,11 +5,11 @@ use std::{
     path::Path,
 };
 
-use etl_file::{show::Escaped, table};
+use etl_file::show::{self, Escaped};
 
 use super::{
     diagnostic::Diagnostic,
-    runner::{Report, Summary},
+    report::{Report, Summary},
 };
 use crate::harness::{
     recording::RecordedEvent,
@@ -91,7 +91,7 @@ impl<O: Write, E: Write> Observer for Human<O, E> {
     }
 
     fn event(&mut self, event: &RecordedEvent) {
-        self.line(&format!("    {}", table::line(&event.decoded)));
+        self.line(&format!("    {}", show::line(&event.decoded)));
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::io::{self, Write};
 
-use etl_file::json::Members;
+use etl_file::show::Members;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
     diagnostic::Diagnostic,
     human::{check, keep},
-    runner::{Report, Summary},
+    report::{Report, Summary},
 };
 use crate::{
     ground::rule::Rule,

@@ -1,30 +1,32 @@
 //! Runs a driver as the command lines do: loads it, enables its providers, runs a script, shows the
 //! events, and reports the diagnostics.
 //!
-//! `standin-kernel run` and `cargo etw run` use [`arguments()`] and [`execute()`]. A program with
-//! its own [`Report`] uses [`Run::execute`].
+//! The command lines `standin-kernel run` and `cargo etw run` add [`add_arguments`] to a command,
+//! read a [`RunConfig`] from them, and run it in a child process
+//! ([`run_in_child`](RunConfig::run_in_child)). A program with its own [`Report`] runs it in its own
+//! process ([`run_in_process`](RunConfig::run_in_process)).
 
 mod arguments;
 mod child;
+mod config;
 mod confine;
 mod diagnostic;
 mod enable;
-mod execute;
 mod human;
+mod in_child;
+mod in_process;
 mod json;
-mod options;
 mod progress;
-mod runner;
+mod report;
 mod salvage;
 
 pub use self::{
-    arguments::{arguments, etl_here, format, run},
+    arguments::{add_arguments, etl_here},
+    config::{Confine, Format, RunConfig},
     confine::confine,
     diagnostic::{Diagnostic, Kind},
     enable::Enabled,
-    execute::execute,
     human::Human,
     json::Json,
-    options::{Confine, Format, Run},
-    runner::{Report, Summary},
+    report::{Report, Summary},
 };

@@ -108,7 +108,7 @@ fn run() -> Command {
             path("image", "FILE", "Run this image (.sys) instead of building one")
                 .conflicts_with_all(OF_BUILD),
         );
-    standin_kernel::run::arguments(what_to_build(command))
+    standin_kernel::run::add_arguments(what_to_build(command))
 }
 
 /// Returns the command line of `cargo etw run` for systems that do not support it.

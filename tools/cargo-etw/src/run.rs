@@ -5,22 +5,22 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::ArgMatches;
 use driver_build::{driver::Messages, toolchain::Machine};
-use standin_kernel::run::{self, Format};
+use standin_kernel::run::{Format, RunConfig, etl_here};
 
 use crate::{build, options::optional};
 
 /// Runs the driver. The exit code is 1 if the run reports a warning or an error.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let format = run::format(matches)?;
+    let format = Format::from_arguments(matches)?;
     let (image, etl) = if let Some(image) = optional::<PathBuf>(matches, "image")? {
-        let etl = run::etl_here(&image);
+        let etl = etl_here(&image);
         (image, etl)
     } else {
         let image = build(matches, format)?;
         let etl = image.with_extension("etl");
         (image, etl)
     };
-    let is_clean = run::execute(&run::run(matches, &image, etl)?, format)?;
+    let is_clean = RunConfig::from_arguments(matches, &image, etl)?.run_in_child(format)?;
     Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -271,6 +271,7 @@ impl Programs {
         step("Building the stand-in kernel", || {
             let mut command = Command::new("cargo");
             command.current_dir(root()).args(["build", "--locked", "--bins"]);
+            command.args(["--features", "standin-kernel/run"]);
             for package in packages {
                 command.args(["--package", package]);
             }

@@ -7,23 +7,32 @@
 
 use std::{
     fs,
-    io::{self, Cursor},
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use driver_build::files::{self, read};
 use serde_json::{Value, json};
-use zip::ZipArchive;
 
 use crate::{
     build::PROBES,
     cargo_etw, client,
     package::{self, PROBES_HARDWARE_ID},
-    process::{root, target},
+    process::{root, run_quietly, target},
     progress::step,
     sample::{DRIVER, HARDWARE_ID, PROVIDER},
 };
+
+/// A program that writes the files of a .zip archive into one folder.
+const UNPACK: &str = "import os, sys, zipfile\n\
+                      _, archive, to = sys.argv\n\
+                      os.makedirs(to, exist_ok=True)\n\
+                      with zipfile.ZipFile(archive) as all:\n \
+                      for one in all.infolist():\n  \
+                      if not one.is_dir():\n   \
+                      with open(os.path.join(to, os.path.basename(one.filename)), 'wb') as out:\n    \
+                      out.write(all.read(one))";
 
 /// The plan's file, in the root of the kit.
 const PLAN: &str = "wdk-etw-kit.json";
@@ -292,22 +301,10 @@ fn put_package(from: &Path, to: &Path) -> Result<()> {
         }
         return Ok(());
     }
-    let mut archive = ZipArchive::new(Cursor::new(read(from)?))
-        .with_context(|| format!("{} is not a .zip file", from.display()))?;
-    for at in 0..archive.len() {
-        let mut entry = archive.by_index(at)?;
-        let path = entry
-            .enclosed_name()
-            .with_context(|| format!("{} has an unsafe path", from.display()))?;
-        let Some(name) = path.file_name().filter(|_| entry.is_file()) else {
-            continue;
-        };
-        let mut data = Vec::new();
-        io::copy(&mut entry, &mut data)
-            .with_context(|| format!("cannot unpack {}", from.display()))?;
-        write(&to.join(name), &data)?;
-    }
-    Ok(())
+    ensure!(from.is_file(), "{} does not exist", from.display());
+    let mut unpack = Command::new("python3");
+    unpack.args(["-c", UNPACK]).args([from, to]);
+    run_quietly(&mut unpack).with_context(|| format!("cannot unpack {}", from.display()))
 }
 
 /// Returns the name of the file in a folder with this extension, if there is one.

@@ -8,13 +8,11 @@ use std::{
     env,
     ffi::OsStr,
     fs,
-    io::Read as _,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
 use tempfile::TempDir;
-use zip::ZipArchive;
 
 const SERVICE: &str = etw_sample_interface::SERVICE;
 
@@ -40,19 +38,19 @@ impl Package {
     fn unpack_named(suffix: &str) -> Self {
         let path =
             target().join(format!("package/{SERVICE}-{}-{suffix}.zip", env!("CARGO_PKG_VERSION")));
-        let file = fs::File::open(&path).unwrap_or_else(|_| {
-            panic!("{} does not exist: run `cargo make package`", path.display())
-        });
-        let mut zip = ZipArchive::new(file).unwrap();
+        assert!(path.is_file(), "{} does not exist: run `cargo make package`", path.display());
+        let unpacked = tempfile::tempdir().unwrap();
+        let mut unpack = Command::new("python3");
+        unpack.args(["-m", "zipfile", "-e"]).arg(&path).arg(unpacked.path());
+        assert!(unpack.status().unwrap().success());
+        let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let names: Vec<_> = entries(unpacked.path()).map(|entry| entry.file_name()).collect();
+        assert_eq!(names, [SERVICE], "the files are in one folder");
         let folder = tempfile::tempdir().unwrap();
         let mut files = BTreeMap::new();
-        for at in 0..zip.len() {
-            let mut entry = zip.by_index(at).unwrap();
-            let name = entry.name().unwrap();
-            let name = name.strip_prefix(&format!("{SERVICE}/")).unwrap();
-            let name = name.to_owned();
-            let mut data = Vec::new();
-            entry.read_to_end(&mut data).unwrap();
+        for entry in entries(&unpacked.path().join(SERVICE)) {
+            let name = entry.file_name().into_string().unwrap();
+            let data = fs::read(entry.path()).unwrap();
             fs::write(folder.path().join(&name), &data).unwrap();
             files.insert(name, data);
         }

@@ -8,6 +8,5 @@ mod declared;
 mod goldens;
 mod helpers;
 mod imported;
-mod readers;
 mod samples;
 mod several;

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use standin_kernel::run;
+use standin_kernel::run::{Format, RunConfig, add_arguments, etl_here};
 
 fn command() -> Command {
     let run = Command::new("run")
@@ -20,15 +20,15 @@ fn command() -> Command {
         .about("Run Windows drivers (.sys) in the stand-in kernel")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(run::arguments(run))
+        .subcommand(add_arguments(run))
 }
 
 /// Runs a driver. Returns `true` if the run reported nothing except notes.
 fn run_driver(matches: &ArgMatches) -> Result<bool> {
     let sys = matches.get_one::<PathBuf>("driver");
     let sys = sys.context("the driver's path is missing")?;
-    let run = run::run(matches, sys, run::etl_here(sys))?;
-    run::execute(&run, run::format(matches)?)
+    let run = RunConfig::from_arguments(matches, sys, etl_here(sys))?;
+    run.run_in_child(Format::from_arguments(matches)?)
 }
 
 /// Runs the command line.
