@@ -1,5 +1,5 @@
 // Mistakes in the use of rate limits, dumps and traced results.
-use wdk_etw::{ActivityId, RateLimit, Traced as _, emit, event};
+use wdk_etw::{ActivityId, RateLimit, Traced, emit, event};
 
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod trace {
@@ -12,6 +12,8 @@ mod trace {
     #[event(level = Info, keyword = none)]
     pub fn dumped(data: HexDump<'_>);
 }
+
+struct WithoutStatus;
 
 fn main() {
     let activity = ActivityId::default();
@@ -26,8 +28,8 @@ fn main() {
     emit!(trace::dumped(&[1, 2, 3]));
     emit!(trace::sample(1), activity = activity, activity = activity);
     emit!(trace::sample(1), once, activity = activity, related = activity, activity = activity);
-    let result: Result<(), String> = Ok(());
-    let _same = result.traced(|_status| ());
+    let result: Result<(), WithoutStatus> = Ok(());
+    let _same = Traced::traced(result, |_status| ());
     let result: Result<(), wdk_etw::NtStatus> = Ok(());
     let _same = result.traced(trace::failed_at);
 }
