@@ -166,8 +166,7 @@ fn list() -> String {
     let functions = functions();
     let mut text = format!(
         "# Routines that the stand-in kernel provides\n\n\
-         A test writes this list from the code: `{RENEW}=1 cargo test --package standin-kernel \
-         --lib provided_routines`.\n\n\
+         `cargo xtask renew routines` writes this list from the code.\n\n\
          A driver can call these routines. Each has the parameters of the WDK's headers; the stand-in \
          kernel compares the\ncaller's IRQL with the highest one that the table lists, and some routines have \
          a lower limit for certain\narguments. Calling an import, or an entry of the framework's table, that is \
@@ -210,9 +209,5 @@ fn the_documentation_lists_the_provided_routines() {
         fs::write(&path, &list).expect("the list can be written");
     }
     let present = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        present == list,
-        "{LIST} is stale: `{RENEW}=1 cargo test --package standin-kernel --lib provided_routines` \
-         renews it"
-    );
+    assert!(present == list, "{LIST} is out of date: `cargo xtask renew routines` writes it");
 }

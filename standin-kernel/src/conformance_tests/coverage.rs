@@ -184,9 +184,8 @@ impl Coverage {
         };
         let mut text = format!(
             "# What published drivers use, and the stand-in kernel implements\n\n\
-             A test writes this list from the code and from data on the samples of Microsoft's \
-             repositories\n(`tools/wdk-standin/data`): \
-             `{RENEW}=1 cargo test --package standin-kernel --lib coverage`.\n\n\
+             `cargo xtask renew routines` writes this list from the code and from data on the \
+             samples of Microsoft's\nrepositories (`tools/wdk-standin/data`).\n\n\
              A routine is *simulated* if it does what Windows' does, as far as a driver and its test can \
              observe it;\n*accepted without effect* if its arguments are checked and what it sets does \
              not exist here; and\n*refused* if calling it causes a bugcheck that names it. \
@@ -260,10 +259,7 @@ fn the_documentation_lists_what_published_drivers_use() {
         fs::write(&path, &list).expect("the list can be written");
     }
     let present = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        present == list,
-        "{LIST} is stale: `{RENEW}=1 cargo test --package standin-kernel --lib coverage` renews it"
-    );
+    assert!(present == list, "{LIST} is out of date: `cargo xtask renew routines` writes it");
 }
 
 #[test]

@@ -38,9 +38,7 @@ fn rules() -> String {
 
 /// Replaces the text between a list's markers.
 fn put(text: &str, list: &str, content: &str) -> String {
-    let start = format!(
-        "<!-- list of {list}: `{RENEW}=1 cargo test -p standin-kernel --test it guide::` writes it -->\n"
-    );
+    let start = format!("<!-- list of {list}: `cargo xtask renew guide` writes it -->\n");
     let end = format!("\n<!-- end of the list of {list} -->");
     let (before, rest) =
         text.split_once(&start).unwrap_or_else(|| panic!("{GUIDE} has no {start}"));
@@ -63,10 +61,7 @@ fn the_guide_lists_every_step_setting_and_rule() {
         fs::write(&path, &renewed).unwrap();
         return;
     }
-    assert!(
-        renewed == present,
-        "{GUIDE} is stale: `{RENEW}=1 cargo test -p standin-kernel --test it guide::` renews it"
-    );
+    assert!(renewed == present, "{GUIDE} is out of date: `cargo xtask renew guide` writes it");
 }
 
 #[test]

@@ -10,8 +10,7 @@ use crate::{
 
 const HEAD: &str = "# Probes of ETW
 
-A test writes this page from the probes and the answers files:
-`WDK_ETW_RENEW=1 cargo test --package etw-probes --test stand_in`.
+`cargo xtask renew probes` writes this page from the probes and the answers files.
 
 The page lists ETW behaviour that is undocumented or doubtful. A driver
 (`tests/drivers/probes`) and its client probe a system; the answers of one system are a file in

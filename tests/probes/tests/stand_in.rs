@@ -54,7 +54,12 @@ fn the_stand_in_kernels_answers_are_those_of_its_file() {
         fs::write(&path, &now).unwrap();
     }
     let then = fs::read_to_string(&path).unwrap();
-    assert_eq!(now, then, "{} is out of date: run `cargo xtask probes`", path.display());
+    assert_eq!(
+        now,
+        then,
+        "{} is out of date: `cargo xtask renew answers` writes it",
+        path.display()
+    );
 }
 
 #[test]
@@ -222,7 +227,7 @@ fn the_reference_lists_the_probes_and_answers() {
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         now,
-        "{} is out of date: run this test with WDK_ETW_RENEW=1",
+        "{} is out of date: `cargo xtask renew probes` writes it",
         path.display()
     );
 }

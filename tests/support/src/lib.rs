@@ -13,7 +13,8 @@
 //! | `WDK_ETW_GOLDENS` | files of published packages, from mc.exe | `cargo xtask test` |
 //! | `WDK_ETW_SAMPLES` | samples that no package registry publishes | the developer |
 //!
-//! `WDK_ETW_RENEW=1` makes tests that compare a generated document write the document instead.
+//! `WDK_ETW_RENEW`, which `cargo xtask renew` sets, makes a test that compares a generated file write the
+//! file first.
 
 pub mod small_image;
 

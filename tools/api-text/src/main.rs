@@ -108,7 +108,7 @@ fn check(folder: &Path, texts: &BTreeMap<String, String>) -> Result<()> {
     }
     ensure!(
         problems.is_empty(),
-        "{FOLDER} differs from the API of the sources:\n{}\nreview the change, run `cargo xtask api` and \
+        "{FOLDER} differs from the API of the sources:\n{}\nreview the change, run `cargo xtask renew api` and \
          commit the files that it writes",
         problems.join("\n")
     );

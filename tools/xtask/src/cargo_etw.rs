@@ -41,11 +41,11 @@ pub fn for_package<S: AsRef<OsStr>>(
     Ok(command)
 }
 
-/// `manifest write`: writes the sample driver's manifest, or checks it.
-pub fn write_manifest(only_check: bool) -> Result<()> {
+/// Writes the sample driver's manifest.
+pub fn write_manifest() -> Result<()> {
     let mut command = for_sample(["manifest", "write"])?;
-    command.args(["--command", "cargo xtask manifest write"]);
-    check_if(only_check, &mut command)
+    command.args(["--command", "cargo xtask renew manifest"]);
+    pass_on(&mut command)
 }
 
 /// `manifest check`: compares a declaration or manifest, by default the sample driver's, with an
@@ -70,17 +70,17 @@ pub fn import_manifest(path: &Path, out: Option<&Path>) -> Result<()> {
     pass_on(command.arg(path))
 }
 
-/// `recipes`: writes the sample driver's tracing instructions and profile, or checks them.
-pub fn write_recipes(only_check: bool) -> Result<()> {
+/// Writes the sample driver's tracing instructions and profile.
+pub fn write_recipes() -> Result<()> {
     let mut command = for_sample(["recipes", "--session", SESSION, "--title", TITLE])?;
     command
         .args(["--guide", GUIDE, "--client", CLIENT])
         .args(["--reader", "cargo run -q -p etl --"])
-        .args(["--command", "cargo xtask recipes"]);
-    check_if(only_check, &mut command)
+        .args(["--command", "cargo xtask renew recipes"]);
+    pass_on(&mut command)
 }
 
-/// `recipes --data`: writes the commands of the tracing instructions as data.
+/// Writes the commands of the tracing instructions as data.
 pub fn write_recipe_data(out: &Path) -> Result<()> {
     // This also writes the instructions and the profile, which are not used.
     let folder = out.with_extension("");
@@ -98,8 +98,4 @@ pub fn write_recipe_data(out: &Path) -> Result<()> {
 pub fn check_inf(inf: &Path, image: &Path) -> Result<()> {
     let mut command = for_sample(["inf", "check", "--hardware-id", HARDWARE_ID])?;
     pass_on(command.arg(inf).arg("--image").arg(image))
-}
-
-fn check_if(only_check: bool, command: &mut Command) -> Result<()> {
-    pass_on(command.args(only_check.then_some("--check")))
 }

@@ -62,7 +62,10 @@ fn sanitized(sanitizer: &str, packages: &[&str], tests: &[&str]) -> Command {
     }
     command
         .args(tests)
-        .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer"));
+        .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer"))
+        // Without debug information of its own, cargo would strip the standard library's too, and with it the
+        // inlined functions that the suppressions name.
+        .env("CARGO_PROFILE_DEV_STRIP", "none");
     command
 }
 

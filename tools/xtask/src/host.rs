@@ -18,8 +18,7 @@ enum Need {
 }
 
 /// All commands and their requirements.
-const CHORES: [(&str, Need); 22] = [
-    ("api", Need::Nothing),
+const CHORES: [(&str, Need); 20] = [
     ("bench", Need::StandInKernel),
     ("build", Need::Nothing),
     ("client", Need::Programs("a cross compiler for Windows")),
@@ -30,13 +29,12 @@ const CHORES: [(&str, Need); 22] = [
     ("goldens", Need::Programs("a Python environment for Linux")),
     ("inf", Need::StandInKernel),
     ("kit", Need::Nothing),
-    ("lock", Need::Nothing),
     ("manifest", Need::Nothing),
     ("modules", Need::Nothing),
     ("mutants", Need::Programs("a library with the kernel's routines")),
     ("package", Need::StandInKernel),
     ("probes", Need::StandInKernel),
-    ("recipes", Need::Nothing),
+    ("renew", Need::Nothing),
     ("reproducible", Need::Programs("symbolic links")),
     ("test", Need::StandInKernel),
     ("vm", Need::StandInKernel),

@@ -17,7 +17,7 @@ use crate::{
 const PATCHED_DRIVERS: &str = "tools/wdk-standin/patched-drivers/Cargo.lock";
 
 /// The command that updates all lock files; `cargo xtask` itself cannot be built with a stale one.
-const RENEW: &str = "cargo run --package xtask -- lock";
+const RENEW: &str = "cargo run --package xtask -- renew lock";
 
 /// Lists the lock files' paths, relative to the repository's root.
 fn lock_files() -> Result<Vec<String>> {
@@ -61,15 +61,10 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask lock`: updates every lock file for changed manifests without changing locked
-/// versions, or only checks the files.
-pub fn run(check_only: bool) -> Result<()> {
-    if check_only {
-        return check();
-    }
+/// Updates every lock file for changed manifests, without changing locked versions.
+pub fn update() -> Result<()> {
     for file in lock_files()? {
         run_quietly(&mut resolve(&file)?).with_context(|| format!("cannot update {file}"))?;
-        println!("{file}");
     }
     Ok(())
 }

@@ -36,6 +36,7 @@ mod probes;
 mod process;
 mod progress;
 mod publish;
+mod renew;
 mod reproducible;
 mod requirements;
 mod sample;
@@ -116,8 +117,6 @@ fn kit_chore() -> Command {
 
 /// Returns the command line of `cargo xtask manifest`.
 fn manifest_chores() -> Command {
-    let write = chore("write", "Write the sample driver's manifest from its declaration")
-        .arg(flag("check", "Report whether the files are up to date, without writing them"));
     let check = chore(
         "check",
         "Check that a declaration or manifest still decodes the events of an older one",
@@ -153,10 +152,10 @@ fn manifest_chores() -> Command {
             "FILE",
             "The file to write the declaration to [default: standard output]",
         ));
-    chore("manifest", "Write, check, compile and import instrumentation manifests")
+    chore("manifest", "Check, compile and import instrumentation manifests")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([write, check, compile, import])
+        .subcommands([check, compile, import])
 }
 
 /// Returns the command line of `cargo xtask mutants`.
@@ -183,7 +182,7 @@ fn mutation_chore() -> Command {
 }
 
 /// Returns the commands for the driver package.
-fn package_chores() -> [Command; 7] {
+fn package_chores() -> [Command; 6] {
     [
         chore(
             "package",
@@ -193,8 +192,6 @@ fn package_chores() -> [Command; 7] {
         chore("inf", "Check a stamped INF file against the driver that it installs")
             .arg(path("inf", "The INF file"))
             .arg(path("image", "The driver's image, a .sys file")),
-        chore("recipes", "Generate the sample driver's tracing instructions from its declaration")
-            .arg(flag("check", "Report whether the files are up to date, without writing them")),
         kit_chore(),
         chore("client", "Build the sample driver's client, a Windows program"),
         chore("vm", "Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does")
@@ -209,6 +206,20 @@ fn package_chores() -> [Command; 7] {
                     .value_parser(value_parser!(OsString)),
             ),
     ]
+}
+
+/// Returns the command line of `cargo xtask renew`.
+fn renew_chore() -> Command {
+    chore("renew", "Write the tracked files that are generated, and list those that changed")
+        .arg(
+            Arg::new("part")
+                .help("The parts to renew [default: all]")
+                .action(ArgAction::Append)
+                .num_args(0..)
+                .hide_possible_values(true)
+                .value_parser(PossibleValuesParser::new(renew::names())),
+        )
+        .after_help(renew::help())
 }
 
 /// Returns the command line of `cargo xtask fresh-machine`.
@@ -273,7 +284,7 @@ fn command_line() -> Command {
     )
     .arg(
         path_option("out", "FILE", "The file to write the answers to")
-            .default_value("standin-kernel/answers/stand-in.json"),
+            .default_value(probes::ANSWERS),
     );
     let build = chore("build", "Build only a driver's .sys file")
         .arg(
@@ -286,12 +297,6 @@ fn command_line() -> Command {
                 .value_parser([Machine::X64.name(), Machine::Arm64.name()]),
         )
         .arg(flag("release", "Build with optimizations"));
-    let lock =
-        chore("lock", "Update the lock files of all workspaces after a change to their manifests")
-            .arg(flag(
-                "check",
-                "Report whether the lock files match their manifests, without writing them",
-            ));
     let doctor = chore(
         "doctor",
         "List which of the tools that the other commands need are found and which are missing",
@@ -307,11 +312,7 @@ fn command_line() -> Command {
         .subcommands([
             build,
             chore("modules", "List the dependency cycles between the modules of each crate"),
-            chore("api", "Write the public API of the published crates to docs/api").arg(flag(
-                "check",
-                "Report whether the files are up to date, without writing them",
-            )),
-            lock,
+            renew_chore(),
             doctor,
             chore("reproducible", "Build the sample driver in two folders and compare the images"),
             fresh_machine_chore(),
@@ -338,6 +339,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             fresh_machine::run(&several(arguments, "machine"), required(arguments, "jobs")?)
         }
         "goldens" => goldens::run(),
+        "renew" => renew::run(&several(arguments, "part")),
         "reproducible" => reproducible::run(),
         "fuzz" => fuzz::run(required(arguments, "minutes")?),
         "build" => {
@@ -353,7 +355,6 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             }
             build::run(&package, profile, machine)
         }
-        "api" => api::run(arguments.get_flag("check")),
         "modules" => modules::run(),
         "mutants" => mutants::run(&mutants::Selection {
             groups: several(arguments, "package"),
@@ -361,7 +362,6 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             files: several(arguments, "files"),
             jobs: required(arguments, "jobs")?,
         }),
-        "lock" => lock_files::run(arguments.get_flag("check")),
         "client" => client::run(),
         "kit" => {
             let path = |name| arguments.get_one::<PathBuf>(name).cloned();
@@ -385,7 +385,6 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             let inf: PathBuf = required(arguments, "inf")?;
             cargo_etw::check_inf(&inf, &required::<PathBuf>(arguments, "image")?)
         }
-        "recipes" => cargo_etw::write_recipes(arguments.get_flag("check")),
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap rejects all other names.
         other => anyhow::bail!("`cargo xtask` has no command {other}"),
@@ -397,7 +396,6 @@ fn run_manifest(arguments: &ArgMatches) -> Result<()> {
         arguments.subcommand().context("`cargo xtask manifest` needs a command")?;
     let path = |name| required::<PathBuf>(arguments, name);
     match chore {
-        "write" => cargo_etw::write_manifest(arguments.get_flag("check")),
         "check" => {
             let now = arguments.get_one::<PathBuf>("now").map(PathBuf::as_path);
             cargo_etw::check_manifest(&path("base")?, now)

@@ -12,6 +12,9 @@ use crate::{
     progress::step,
 };
 
+/// The file with the stand-in kernel's answers.
+pub const ANSWERS: &str = "standin-kernel/answers/stand-in.json";
+
 /// Builds the probe driver, runs all probes, and writes the answers to file `out`.
 pub fn run(out: &Path) -> Result<()> {
     let toolchain =

@@ -257,7 +257,8 @@ fn test_beside(tools: &Tools) -> Result<()> {
 
 /// Compares the public API with its text files, or returns the reason why they cannot be compared.
 fn compare_api() -> Result<Option<String>> {
-    step("Comparing the public API with docs/api", api::check)
+    let reason = step("Comparing the public API with docs/api", api::check)?;
+    Ok(reason.map(|reason| format!("comparing the public API with docs/api: {reason}")))
 }
 
 /// Runs the checks that take only seconds: formatting, scripts, ids, links and lists.

@@ -28,7 +28,12 @@ fn assert_written(name: &str) {
     }
     let expected = fs::read_to_string(&expected).unwrap();
     for (at, (found, expected)) in written.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(found, expected, "{name}.man, line {}; {RENEW}=1 writes the file", at + 1);
+        assert_eq!(
+            found,
+            expected,
+            "{name}.man, line {}; `cargo xtask renew fixtures` writes it",
+            at + 1
+        );
     }
     assert_eq!(written.lines().count(), expected.lines().count());
 }

@@ -15,7 +15,8 @@ use wdk_etw_build::{
 /// The image that declarations are compiled for.
 pub const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
 
-/// The environment variable that makes tests write files instead of comparing them.
+/// The environment variable, set by `cargo xtask renew fixtures`, that makes tests write files before they
+/// compare them.
 pub const RENEW: &str = "WDK_ETW_RENEW";
 
 /// Returns the path of a fixture.

@@ -23,8 +23,7 @@ fn a_manifest_with_odd_names_is_imported_whole() {
     assert_eq!(imported.notes, []);
     let path = fixture("odd.rs");
     let wanted = format!(
-        "//! Imported from odd.man; `{RENEW}=1 cargo test -p wdk-etw-build imported` renews \
-         it.\n\n{}",
+        "//! Imported from odd.man; `cargo xtask renew fixtures` writes it.\n\n{}",
         imported.source
     );
     if env::var_os(RENEW).is_some() {
@@ -35,7 +34,7 @@ fn a_manifest_with_odd_names_is_imported_whole() {
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         tokens(&found) == tokens(&wanted),
-        "{} is out of date: run `{RENEW}=1 cargo test -p wdk-etw-build imported`",
+        "{} is out of date: `cargo xtask renew fixtures` writes it",
         path.display()
     );
     let made = declared(&imported.source);

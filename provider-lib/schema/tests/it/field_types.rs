@@ -62,7 +62,7 @@ fn the_documentation_shows_the_table() {
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         table(),
-        "{} is out of date: run `{RENEW}=1 cargo test -p wdk-etw-schema field_types`",
+        "{} is out of date: `cargo xtask renew field-types` writes it",
         path.display()
     );
 }

@@ -33,7 +33,7 @@ fn text(path: &Path) -> &str {
 fn the_committed_manifest_is_the_declarations() {
     succeed(&[
         "manifest", "write", "--check", "--package", PACKAGE, "--command",
-        "cargo xtask manifest write",
+        "cargo xtask renew manifest",
     ]);
 }
 
@@ -45,7 +45,7 @@ fn the_committed_recipes_are_the_declarations() {
     arguments.extend(["--guide", "[the VM guide](vm-guide.md)"]);
     arguments.extend(["--client", "etw-sample-client"]);
     arguments.extend(["--reader", "cargo run -q -p etl --"]);
-    arguments.extend(["--command", "cargo xtask recipes"]);
+    arguments.extend(["--command", "cargo xtask renew recipes"]);
     succeed(&arguments);
 }
 

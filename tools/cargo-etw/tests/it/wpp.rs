@@ -36,14 +36,18 @@ fn the_messages_of_a_tmf_file_become_a_declaration() {
         ]
     );
     let made = format!(
-        "//! Imported from wpp.tmf; `{RENEW}=1 cargo test -p cargo-etw --test it wpp` renews it.\n\n{}",
+        "//! Imported from wpp.tmf; `cargo xtask renew fixtures` writes it.\n\n{}",
         fs::read_to_string(&made).unwrap()
     );
     let committed = fixture("wpp.rs");
     if env::var_os(RENEW).is_some() {
         fs::write(&committed, &made).unwrap();
     }
-    assert_eq!(fs::read_to_string(committed).unwrap(), made, "{RENEW}=1 writes the file");
+    assert_eq!(
+        fs::read_to_string(committed).unwrap(),
+        made,
+        "`cargo xtask renew fixtures` writes it"
+    );
 }
 
 #[test]

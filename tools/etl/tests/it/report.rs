@@ -566,8 +566,8 @@ const PICTURES: [(&str, &str, bool); 2] = [
     ("report-dark.png", "#lanes=thread&view=0-300&open=16", true),
 ];
 
-/// Checks the documentation's pictures. With `WDK_ETW_RENEW=1`, takes new pictures of the trace
-/// that `cargo xtask demo` writes.
+/// Checks the documentation's pictures. `cargo xtask renew pictures` takes new ones of the demo's
+/// trace.
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn the_documentation_has_pictures_of_the_page() {
