@@ -190,7 +190,7 @@ fn pictures() -> Outcome {
         ));
     }
     demo::run(&target().join("demo"))?;
-    let mut command = cargo(&["test", "--locked", "--package", "etl-file", "--test", "it"]);
+    let mut command = cargo(&["test", "--locked", "--package", "etl", "--test", "it"]);
     command.args(["--", "--ignored", "the_documentation_has_pictures_of_the_page"]);
     command.env("WDK_ETW_BROWSER", BROWSER.path().unwrap_or_default());
     run_quietly(command.env(VARIABLE, "1"))?;
