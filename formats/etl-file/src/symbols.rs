@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Read, Write};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,15 +21,14 @@ use std::thread;
 use std::time::Duration;
 
 use etw_wire::Guid;
-use pdb_addr2line::pdb::{self, FallibleIterator, PDB, SymbolData};
-use pdb_addr2line::{ContextPdbData, TypeFormatterFlags};
 use serde::{Deserialize, Serialize};
+
+#[cfg_attr(feature = "symbols", path = "symbols/contents.rs")]
+#[cfg_attr(not(feature = "symbols"), path = "symbols/refused.rs")]
+mod contents;
 
 use crate::decode::wpp::{DefectKind, Formats};
 use crate::input::{MAX_PDB, read_all};
-
-/// The kind of PDB symbol that is an annotation.
-const S_ANNOTATION: u16 = 0x1019;
 
 /// The identity of an image's symbols (`CodeView` record RSDS).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -234,14 +233,10 @@ pub fn formats_of(path: &Path) -> Result<(Formats, Vec<SkippedMessage>), SymbolE
     let file =
         File::open(path).map_err(|source| SymbolError::Io { path: path.to_owned(), source })?;
     let malformed = |reason| SymbolError::Malformed { path: path.to_owned(), reason };
-    let bytes = contents(file).map_err(malformed)?;
-    let read = || {
-        let mut pdb = PDB::open(Cursor::new(bytes))?;
-        messages(&mut pdb)
-    };
-    let messages = catch_unwind(read)
+    let bytes = whole(file).map_err(malformed)?;
+    let messages = catch_unwind(|| contents::messages(bytes))
         .map_err(|_| malformed("the file is damaged".to_owned()))?
-        .map_err(|error| malformed(error.to_string()))?;
+        .map_err(malformed)?;
     let mut formats = Formats::new();
     let mut skipped = Vec::new();
     for (number, message) in (1..).zip(&messages) {
@@ -276,8 +271,7 @@ type Answer = Result<Pdb, String>;
 /// # Errors
 /// Fails with the error of the output.
 pub fn answer(pdb: &mut impl Read, out: &mut impl Write) -> io::Result<()> {
-    let answer: Answer =
-        contents(pdb).and_then(|bytes| functions(bytes).map_err(|error| error.to_string()));
+    let answer: Answer = whole(pdb).and_then(contents::functions);
     serde_json::to_writer(&mut *out, &answer)?;
     out.flush()
 }
@@ -328,7 +322,7 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
 }
 
 /// Reads a PDB as a whole.
-fn contents(mut pdb: impl Read) -> Result<Vec<u8>, String> {
+fn whole(mut pdb: impl Read) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| error.to_string();
     let mut start = Vec::new();
     pdb.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(failed)?;
@@ -340,59 +334,9 @@ fn contents(mut pdb: impl Read) -> Result<Vec<u8>, String> {
 
 /// Reads the functions of a PDB in this process.
 fn parse(pdb: File) -> Answer {
-    let bytes = contents(pdb)?;
-    catch_unwind(|| functions(bytes).map_err(|error| error.to_string()))
+    let bytes = whole(pdb)?;
+    catch_unwind(|| contents::functions(bytes))
         .unwrap_or_else(|_| Err("the file is damaged".to_owned()))
-}
-
-fn functions(bytes: Vec<u8>) -> Result<Pdb, pdb_addr2line::Error> {
-    let mut pdb = PDB::open(Cursor::new(bytes))?;
-    let information = pdb.pdb_information()?;
-    let age = pdb.debug_information()?.age().unwrap_or(information.age);
-    let guid = information.guid.to_bytes_le();
-    let ages = [information.age, age];
-    let messages = messages(&mut pdb)?;
-    let data = ContextPdbData::try_from_pdb(pdb)?;
-    let flags = TypeFormatterFlags::default().union(TypeFormatterFlags::NO_ARGUMENTS);
-    let context = data.make_context_with_formatter_flags(flags)?;
-    let mut functions: Vec<(u32, u32, Box<str>)> = context
-        .functions()
-        .filter_map(|function| {
-            let name = function.name?.into_boxed_str();
-            // A function without a size ends at the start of the next one.
-            let end = function.end_rva.unwrap_or(u32::MAX);
-            Some((function.start_rva, end, name))
-        })
-        .collect();
-    functions.sort_by_key(|(start, ..)| *start);
-    Ok(Pdb { guid, ages, functions, messages })
-}
-
-/// Returns the strings of the annotations that contain formats of WPP messages.
-fn messages(pdb: &mut PDB<'_, Cursor<Vec<u8>>>) -> Result<Vec<Vec<Box<str>>>, pdb::Error> {
-    let mut found = Vec::new();
-    let information = pdb.debug_information()?;
-    let mut modules = information.modules()?;
-    while let Some(module) = modules.next()? {
-        let Some(module) = pdb.module_info(&module)? else {
-            continue;
-        };
-        let mut symbols = module.symbols()?;
-        while let Some(symbol) = symbols.next()? {
-            if symbol.raw_kind() != S_ANNOTATION {
-                continue;
-            }
-            let SymbolData::Annotation(annotation) = symbol.parse()? else {
-                continue;
-            };
-            let is_message = annotation.strings.first();
-            if is_message.is_some_and(|first| first.as_bytes() == b"TMF:") {
-                let strings = annotation.strings.iter();
-                found.push(strings.map(|text| text.to_string().into()).collect());
-            }
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ mod dynamic;
 mod elements;
 mod enable_state;
 pub mod exported;
-mod foreign;
 mod from_wpp;
 mod helpers;
 mod hostile;

@@ -14,14 +14,17 @@ use std::{
     fmt,
 };
 
+mod sync;
+
 use etl_file::{
     decode::{Payload, Schema, Value},
     read::PointerSize,
 };
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use wdk_etw::{
     EventDataDescriptor, EventDescriptor, Guid, Provider, RegisterError, Registered, TraitsBuffer,
 };
+
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// `STATUS_INVALID_PARAMETER`.
 pub const INVALID_PARAMETER: i32 = 0xC000_000D_u32.cast_signed();
@@ -206,8 +209,6 @@ impl Etw {
     }
 }
 
-// These locks do not come from the standard library, because ThreadSanitizer sees only code that is
-// compiled for it.
 static ETW: Mutex<Option<Etw>> = Mutex::new(None);
 /// Signaled when writes are no longer held.
 static LET_GO: Condvar = Condvar::new();

@@ -4,7 +4,6 @@ mod compressed;
 mod damage;
 mod foreign_decoders;
 mod foreign_kernel;
-mod goldens;
 mod image;
 mod kernel_events;
 mod manifest;

@@ -11,6 +11,7 @@ mod events;
 mod language;
 mod lists;
 mod messages;
+mod sha256;
 mod template;
 mod wevt;
 

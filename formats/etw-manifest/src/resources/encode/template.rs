@@ -3,9 +3,8 @@
 use std::num::TryFromIntError;
 
 use etw_wire::{Guid, InType};
-use sha2::{Digest as _, Sha256};
 
-use super::{binxml, bytes::Bytes};
+use super::{binxml, bytes::Bytes, sha256};
 use crate::model::{Element, Node, Property, PropertyKind, Size, Template};
 
 const EVENT_DATA: u32 = 1;
@@ -60,19 +59,12 @@ fn xml(template: &Template) -> Element {
 fn guid(xml: &Element, types: &[u8]) -> Guid {
     /// The version of a GUID that is derived from a name, in its bit position.
     const VERSION: u8 = 0x50;
-    let mut hash = Sha256::new();
-    hash.update(b"MS-WEVT\0");
-    for unit in binxml::text(xml).encode_utf16() {
-        hash.update(unit.to_le_bytes());
-    }
-    for one in types {
-        hash.update(u32::from(*one).to_le_bytes());
-    }
-    let digest = hash.finalize();
-    let mut bytes = [0; 16];
-    for (to, from) in bytes.iter_mut().zip(digest.iter()) {
-        *to = *from;
-    }
+    let mut message = b"MS-WEVT\0".to_vec();
+    message.extend(binxml::text(xml).encode_utf16().flat_map(u16::to_le_bytes));
+    message.extend(types.iter().flat_map(|one| u32::from(*one).to_le_bytes()));
+    let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, ..] =
+        sha256::digest(&message);
+    let mut bytes = [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15];
     bytes[7] = bytes[7] & 0x0F | VERSION;
     Guid::from_bytes(bytes)
 }

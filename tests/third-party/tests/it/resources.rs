@@ -32,7 +32,7 @@ fn everything() -> Manifest {
 
 /// Returns the manifest with which the rules are tested. Some of its parts cannot be declared.
 fn sound() -> Manifest {
-    read(include_str!("../../../formats/etw-manifest/tests/fixture/sound.man"))
+    read(include_str!("../../../../formats/etw-manifest/tests/fixture/sound.man"))
 }
 
 /// A field's descriptor: its name, types, count and length, and the position of its members.
