@@ -14,13 +14,9 @@ use etw_wire::Guid;
 use serde::Serialize;
 use serde_json::Serializer;
 
-use crate::catalog::Catalog;
 use crate::decode::{Decoded, Kind, serialize_fields};
-use crate::read::{EventRef, TraceFile, TraceHeader};
-use crate::select::Selection;
-use crate::stream::{
-    Additions, Contents, Events, OutputError, RecordCounts, Summary, hide_hardware_addresses, view,
-};
+use crate::pipeline::{Pipeline, RecordCounts, Summary};
+use crate::read::{EventRef, ReadError, TraceFile, TraceHeader};
 use crate::text::{self, Times};
 use crate::time::FileTime;
 
@@ -28,29 +24,33 @@ use crate::time::FileTime;
 ///
 /// # Errors
 /// Fails with [`OutputError`] if the trace cannot be read or the output cannot be written.
-pub fn write_lines<R: Read + Seek>(
+pub fn write_lines<R: Read + Seek + Send>(
     file: &mut TraceFile<R>,
-    catalog: &Catalog,
-    selection: &Selection,
+    pipeline: &Pipeline<'_>,
     out: impl Write,
 ) -> Result<Summary, OutputError> {
     let mut writer = Writer::new(out);
     writer.header(file.header(), file.buffers())?;
-    let mut events = if Contents::of(file)?.completes {
-        Events::complete(file, catalog, selection, &Additions::default())?
-    } else {
-        Events::new(file, catalog, selection)
-    };
-    while let Some((record, mut decoded)) = events.next()? {
-        if let Some(event) = view(&record) {
-            let hidden = hide_hardware_addresses(&record, &mut decoded);
-            let user_data = hidden.as_deref().unwrap_or(event.user_data);
-            writer.event(&EventRef { user_data, ..event }, &decoded)?;
-        }
-    }
-    let summary = events.summary();
+    let written: Result<Summary, OutputError> = pipeline.run(
+        file,
+        Members::default,
+        |members, event, decoded, lines: &mut Vec<u8>| Ok(members.line(event, &decoded, lines)?),
+        |lines| Ok(writer.lines(lines)?),
+    );
+    let summary = written?;
     writer.end(&summary)?;
     Ok(summary)
+}
+
+/// The reason why a trace could not be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The trace could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
 }
 
 /// Writes the lines of a trace.

@@ -13,11 +13,11 @@
 //! - [`read`]: traces, including damaged traces.
 //! - [`mod@decode`]: decoding of events with their own metadata or a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
-//! - [`analysis`]: data that a trace contains about its own events: [`names`] of processes, threads
-//!   and images, [`stacks`] that are joined with their events, and [`symbols`] from PDBs.
+//! - [`completion`]: completion of events with other data from their trace: [`names`] of processes,
+//!   threads and images, [`stacks`] that are joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images, which describe events.
-//! - [`stream`]: the decoded events of a trace of any length; all outputs consume it.
-//! - [`pass`]: a stream that is decoded on several threads.
+//! - [`pipeline`]: the steps from the records of a trace of any length to its decoded events; all
+//!   outputs use it.
 //! - [`compare`]: comparison with other decoders' output for a trace.
 //! - [`schemas`]: the schemas that traces themselves contain.
 //! - [`select`]: selection of events; [`trim`]: selection of the records that a part of a trace
@@ -26,8 +26,8 @@
 //! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`pcapng`]: output as tables, for programs,
 //!   for spreadsheets, for timelines and for analyzers of packets; [`stats`]: counts.
 
-pub mod analysis;
 pub mod compare;
+pub mod completion;
 pub mod compression;
 pub mod csv;
 mod cursor;
@@ -42,10 +42,9 @@ mod lznt1;
 pub mod merge;
 mod mof;
 pub mod names;
-mod ordered;
-pub mod pass;
 pub mod pcapng;
 pub mod perfetto;
+pub mod pipeline;
 pub mod read;
 pub mod record;
 pub mod report;
@@ -54,7 +53,6 @@ pub mod show;
 pub mod spans;
 pub mod stacks;
 pub mod stats;
-pub mod stream;
 pub mod symbols;
 pub mod table;
 mod text;
@@ -68,6 +66,7 @@ pub use decode::wpp;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;
+pub use pipeline::Pipeline;
 pub use read::{Event, Trace, TraceFile};
 pub use record::{EncodedRecord, EventDescriptor, EventRecord, ExtendedItem};
 pub use select::Selection;

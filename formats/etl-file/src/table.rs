@@ -7,10 +7,10 @@ use etw_wire::Channel;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::decode::Decoded;
+use crate::pipeline::Summary;
 use crate::read::TraceHeader;
 use crate::show::{Escaped, Hex};
 use crate::stacks::StackCounts;
-use crate::stream::Summary;
 
 /// The maximum number of characters of a value in a table.
 const VALUE_LENGTH: usize = 160;

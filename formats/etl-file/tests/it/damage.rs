@@ -2,15 +2,13 @@
 
 use std::cmp::Ordering;
 use std::io::Cursor;
-use std::num::NonZeroUsize;
 
 use etl_file::kernel;
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
 use etl_file::stats::Stats;
-use etl_file::stream::{self, Events};
 use etl_file::write::{Buffer, ClassicRecord, KernelRecord, LogFile, Losses};
 use etl_file::{
-    Catalog, ClockType, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader, Selection, Trace,
+    Catalog, ClockType, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader, Pipeline, Trace,
     TraceFile, json, table,
 };
 use etl_fixtures::trace;
@@ -42,18 +40,19 @@ fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
 /// the table.
 fn exercise(file: &[u8]) -> String {
     let mut file = TraceFile::new(Cursor::new(file)).unwrap();
-    let (catalog, selection) = (Catalog::new(), Selection::default());
+    let catalog = Catalog::new();
+    let pipeline = Pipeline::new(&catalog);
     let header = file.header().clone();
-    json::write_lines(&mut file, &catalog, &selection, &mut Vec::new()).unwrap();
-    let (stats, damages) = Stats::of(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
+    json::write_lines(&mut file, &pipeline, &mut Vec::new()).unwrap();
+    let (stats, damages) = Stats::read(&mut file, &pipeline).unwrap();
     assert_eq!(stats.render().contains("Damaged:"), !damages.is_empty());
-    let mut events = Events::new(&mut file, &catalog, &selection);
     let mut out = Vec::new();
     let mut table = table::Writer::new(&mut out, Some(80));
-    while let Some((_, decoded)) = events.next().unwrap() {
+    let (events, summary) = trace::events(&mut file, &pipeline);
+    for (_, decoded) in events {
         table.event(&decoded).unwrap();
     }
-    table.end(&header, &events.summary()).unwrap();
+    table.end(&header, &summary).unwrap();
     let out = String::from_utf8(out).unwrap();
     out[out.rfind("Holds").unwrap()..].to_owned()
 }
@@ -467,16 +466,20 @@ fn records_that_state_no_pointer_size_have_that_of_the_trace() {
         raw_record([2, 0, 2, 0xC0, 36, 0, 0x0b, 0x03], &time, 36),
     ]);
     let sizes = |file: &[u8]| -> Vec<PointerSize> {
-        let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
-        let buffer = trace.buffer(1).unwrap().unwrap();
+        let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+        let buffer = file.buffer(1).unwrap().unwrap();
         let sizes = buffer.records().map(|record| {
             let decoded = kernel::decode_record(&record).unwrap();
             let size = record.pointer_size();
             assert_eq!(decoded.header.pointer_size, size);
-            assert_eq!(stream::view(&record).unwrap().pointer_size, size);
             size
         });
-        sizes.collect()
+        let sizes: Vec<_> = sizes.collect();
+        let (mut events, _) = trace::events(&mut file, &Pipeline::new(&Catalog::new()));
+        events.retain(|(event, _)| event.buffer == 1);
+        events.sort_by_key(|(event, _)| event.offset);
+        assert!(events.iter().map(|(event, _)| event.pointer_size).eq(sizes.iter().copied()));
+        sizes
     };
     assert_eq!(sizes(&file), [Eight, Four, Eight, Four, Eight]);
     // The field precedes those whose offsets depend on the pointer size.
@@ -676,10 +679,10 @@ fn a_view_of_a_kernel_record_has_the_parts_of_its_header() {
     };
     let records = [bytes.encode().unwrap(), classic.encode().unwrap()];
     let file = with_records(&records.map(padded));
-    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
-    let buffer = trace.buffer(1).unwrap().unwrap();
-    let views: Vec<_> =
-        buffer.records().map(|record| stream::view(&record).unwrap().to_event().record).collect();
+    let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+    let (events, _) = trace::events(&mut file, &Pipeline::new(&Catalog::new()));
+    let events = events.into_iter().filter(|(event, _)| event.buffer == 1);
+    let views: Vec<_> = events.map(|(event, _)| event.record).collect();
     let kernel = &views[0];
     assert_eq!((kernel.descriptor.id, kernel.descriptor.opcode), (0x0A03, 3));
     assert_eq!((kernel.descriptor.version, kernel.descriptor.level), (7, 0));
@@ -700,7 +703,7 @@ fn stats_have_the_bytes_of_all_records_and_the_losses() {
     let (file, written) = trace::file(header, 40, losses);
     let bytes: usize = written.iter().map(EventRecord::encoded_size).sum();
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
-    let (stats, damages) = Stats::of(&mut trace, &Catalog::new(), NonZeroUsize::MIN).unwrap();
+    let (stats, damages) = Stats::read(&mut trace, &Pipeline::new(&Catalog::new())).unwrap();
     assert!(damages.is_empty());
     assert_eq!(stats.events(), 40);
     let text = stats.render();
