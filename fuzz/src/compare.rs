@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use etl_file::compare::{Comparison, Form, Other, render, to_json};
+use etl::compare::{Comparison, Form, Other, render, to_json};
 
 use crate::{
     seeds::compare::OURS,

@@ -2,14 +2,11 @@
 
 use std::{io, num::NonZeroUsize, sync::LazyLock};
 
+use etl::{csv, json, pcapng, perfetto, report, stats::Stats, table};
 use etl_file::{
-    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, csv, decode, json, merge,
-    pcapng, perfetto,
+    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, decode, merge,
     read::{BufferInfo, Damage, DamageKind, PointerSize, ReadError, Record},
-    report,
-    stats::Stats,
     stream::{Events, view},
-    table,
     write::{AppendError, Buffer, Finish, LogFile},
 };
 

@@ -4,7 +4,8 @@
 use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
 use arbitrary::{Arbitrary, Unstructured};
-use etl_file::{ClockType, compare::Form, decode::ProviderTraits, schemas::Counts};
+use etl::compare::Form;
+use etl_file::{ClockType, decode::ProviderTraits, schemas::Counts};
 use etw_fuzz::{
     compare::{self, Compared},
     compression,

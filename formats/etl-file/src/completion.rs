@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use etw_wire::Guid;
 
 use crate::decode::Decoded;
-use crate::kernel::{self, Classes, hook::CSWITCH};
+use crate::decode::kernel::{self, Classes, hook::CSWITCH};
 use crate::names::{Names, Running};
 use crate::read::{EventRef, OtherKind, ReadError, RecordRef, TraceFile};
 use crate::record::ext_type;

@@ -26,41 +26,30 @@
 //! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`pcapng`]: output as tables, for programs,
 //!   for spreadsheets, for timelines and for analyzers of packets; [`stats`]: counts.
 
-pub mod compare;
 pub mod completion;
 pub mod compression;
-pub mod csv;
 mod cursor;
 pub mod decode;
 pub mod header;
 pub mod image;
 mod input;
-pub mod json;
-pub mod kernel;
 mod layout;
-mod lznt1;
 pub mod merge;
-mod mof;
 pub mod names;
-pub mod pcapng;
-pub mod perfetto;
 pub mod pipeline;
 pub mod read;
 pub mod record;
-pub mod report;
 pub mod select;
 pub mod show;
 pub mod spans;
 pub mod stacks;
-pub mod stats;
 pub mod symbols;
-pub mod table;
-mod text;
 pub mod time;
 pub mod trim;
 pub mod write;
 
 pub use decode::catalog::{self, Catalog};
+pub use decode::kernel;
 pub use decode::schemas;
 pub use decode::wpp;
 pub use decode::{Decoded, decode};

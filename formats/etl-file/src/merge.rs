@@ -9,8 +9,8 @@
 
 use std::io::{Read, Seek, Write};
 
+use crate::decode::kernel;
 use crate::header::{HeaderError, LogFileHeader, log_file_mode};
-use crate::kernel;
 use crate::layout::Form;
 use crate::read::{Damages, ReadError, RecordRef, Records, TraceFile};
 use crate::record::{EncodeError, EncodedRecord};
@@ -472,7 +472,7 @@ fn convert_payload(record: &mut [u8], values: &[(usize, kernel::Type)], times: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Type;
+    use crate::decode::kernel::Type;
 
     #[test]
     fn durations_are_marked_in_the_tables() {

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::decode::kernel;
 use crate::decode::{Decoded, Kind, Value};
-use crate::kernel;
 use crate::symbols::{SymbolId, Symbols};
 
 /// The process that owns the kernel's images; the idle process has some of them as well.

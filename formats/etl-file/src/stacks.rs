@@ -15,8 +15,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
+use crate::decode::kernel::hook;
 use crate::decode::{Decoded, Frame, Kind, Problem, Stack, Value};
-use crate::kernel::hook;
 
 /// The stacks that keys refer to.
 #[derive(Clone, Debug, Default)]

@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn descriptions_are_events_of_known_classes() {
         for (name, always, before) in DESCRIPTIONS {
-            let class = crate::kernel::classes().iter().find(|class| &*class.name == name);
+            let class = crate::decode::kernel::classes().iter().find(|class| &*class.name == name);
             let class = class.unwrap_or_else(|| panic!("{name} is no class"));
             for opcode in always.iter().chain(before) {
                 assert!(class.event(*opcode).is_some(), "{name} has no event {opcode:#x}");

@@ -2,9 +2,9 @@
 
 use std::{fmt::Write as _, io::Cursor, iter, sync::LazyLock};
 
+use etl::compare::Ours;
 use etl_file::{
-    Catalog, ClockType, Decoded, Guid, Selection, TraceFile, compare::Ours, decode::Value,
-    write::Losses,
+    Catalog, ClockType, Decoded, Guid, Selection, TraceFile, decode::Value, write::Losses,
 };
 use etl_fixtures::trace;
 use serde_json::json;

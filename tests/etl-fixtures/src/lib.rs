@@ -9,6 +9,16 @@
 
 pub mod decoders;
 pub mod kernel_records;
+pub mod mof;
 pub mod packets;
+pub mod resources;
 pub mod schema_events;
+pub mod sessions;
 pub mod trace;
+
+use etl_file::{Catalog, Decoded, Event, EventRecord, decode};
+
+/// Decodes a record with its own metadata only.
+pub fn decoded(record: EventRecord) -> Decoded {
+    decode(&Event { record, ..Event::default() }, &Catalog::new())
+}

@@ -5,7 +5,9 @@
 
 use etl_file::record::EventDescriptor;
 use etl_file::write::ClassicRecord;
-use etl_file::{EventRecord, Guid};
+use etl_file::{EventRecord, Guid, LogFileHeader};
+
+use crate::trace::{self, Recorded};
 
 /// The class of the events that contain schemas.
 pub const METADATA: Guid = Guid::from_u128(0xbbcc_f6c1_6cd1_48c4_80ff_8394_82e3_7671);
@@ -220,4 +222,42 @@ pub fn sample_maps() -> [Vec<u8>; 2] {
         of_provider(map_info("Kinds", 1, &[(1, "Disk"), (2, "Network")])),
         of_provider(map_info("Flags", 2, &[(1, "Now"), (4, "Later")])),
     ]
+}
+
+/// Returns a manifest of [`PROVIDER`] in which event 5 has one field.
+pub fn manifest(field: &str) -> String {
+    format!(
+        r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+        <instrumentation><events><provider name="Contoso-Own" guid="{{{PROVIDER}}}">
+        <tasks><task name="Own" value="7"/></tasks>
+        <events><event value="5" version="2" template="t" task="Own"/></events>
+        <templates><template tid="t"><data name="{field}" inType="win:UInt32"/></template></templates>
+        </provider></events></instrumentation></instrumentationManifest>"#
+    )
+}
+
+/// Returns a file whose events are described by schemas at its end, and by a manifest that is
+/// written after the first event.
+pub fn file() -> Vec<u8> {
+    let event = EventRecord {
+        provider: PROVIDER,
+        descriptor: sample().descriptor,
+        user_data: sample_data(),
+        timestamp: 1,
+        ..EventRecord::default()
+    };
+    let mut records = vec![event.record()];
+    let [kinds, flags] = sample_maps();
+    for (opcode, payload) in [(32, sample().encode()), (33, kinds), (33, flags)] {
+        records.push((2, metadata(opcode, payload, 2).encode().unwrap()).record());
+    }
+    let source = Guid::from_bytes([9; 16]);
+    let xml = manifest("Value").replace(&PROVIDER.to_string(), &source.to_string());
+    let of_source =
+        EventRecord { provider: source, timestamp: 3, user_data: vec![77, 0, 0, 0], ..event };
+    records.push(of_source.record());
+    let mut part = chunk(source, 0, xml.as_bytes(), 1, 0);
+    part.timestamp = 4;
+    records.push(part.record());
+    trace::of_records(LogFileHeader::default(), 5, records)
 }

@@ -8,11 +8,8 @@ use std::{
 
 use anyhow::{Context, Result};
 use driver_build::files;
-use etl_file::{
-    Catalog, Selection, TraceFile,
-    compare::{Comparison, Other, Ours},
-    image::ImageError,
-};
+use etl::compare::{Comparison, Other, Ours};
+use etl_file::{Catalog, Selection, TraceFile, image::ImageError};
 use etw_vm::{
     kit::{Contents, PLAIN, VERIFIER},
     report::{Outcome, Report},

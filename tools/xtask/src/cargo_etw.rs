@@ -75,7 +75,7 @@ pub fn write_recipes(only_check: bool) -> Result<()> {
     let mut command = for_sample(["recipes", "--session", SESSION, "--title", TITLE])?;
     command
         .args(["--guide", GUIDE, "--client", CLIENT])
-        .args(["--reader", "cargo run -q -p etl-file --bin etl --"])
+        .args(["--reader", "cargo run -q -p etl --"])
         .args(["--command", "cargo xtask recipes"]);
     check_if(only_check, &mut command)
 }

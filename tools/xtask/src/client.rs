@@ -104,8 +104,7 @@ fn built_in() -> PathBuf {
     target().join("client-build")
 }
 
-/// The package of the trace reader, which is `tools/etl.exe` in the kit.
-const READER_PACKAGE: &str = "etl-file";
+/// The package and program that reads traces, which is `tools/etl.exe` in the kit.
 const READER: &str = "etl";
 
 fn cargo(rust: Rust, chore: &str) -> Command {
@@ -135,7 +134,7 @@ fn cargo(rust: Rust, chore: &str) -> Command {
 /// both, so that they share all dependencies.
 pub fn build(rust: Rust) -> Result<PathBuf> {
     let mut command = cargo(rust, "build");
-    run_quietly(command.args(["--package", READER_PACKAGE, "--bins"]))?;
+    run_quietly(command.args(["--package", READER, "--bins"]))?;
     build_dll()?;
     copy(READER, &reader())?;
     let to = built(PACKAGE);

@@ -21,5 +21,6 @@ pub fn run(out: &Path) -> Result<()> {
     let title = format!("Building {}.sys for {}", DRIVER.1, toolchain.target());
     let sys = step(&title, || build::build(&toolchain, DRIVER, Profile::Release))?;
     let tour = step("Building the stand-in kernel", || program("etw-scenarios", "tour", false))?;
-    pass_on(Command::new(tour).arg(sys).arg(out))
+    let etl = step("Building etl", || program("etl", "etl", false))?;
+    pass_on(Command::new(tour).arg(sys).arg(out).arg(etl))
 }

@@ -63,7 +63,8 @@ const GROUPS: [Group; 7] = [
         mutants: &["--package=wdk-etw-build"],
         tests: &["wdk-etw-build"],
     },
-    Group { name: "etl-file", mutants: &["--package=etl-file"], tests: &["etl-file"] },
+    Group { name: "etl-file", mutants: &["--package=etl-file"], tests: &["etl-file", "etl"] },
+    Group { name: "etl", mutants: &["--package=etl"], tests: &["etl"] },
 ];
 
 /// The number of mutants in a share for `cargo xtask test --deep`. A share takes about five

@@ -12,8 +12,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::codes;
 use super::error::PayloadErrorKind;
 use crate::cursor::Cursor;
+use crate::show::text;
 use crate::show::{Escaped, Hex};
-use crate::text;
 use crate::time::{FileTime, SystemTime};
 
 /// A field's value.
@@ -317,6 +317,7 @@ const FEW: usize = 16;
 
 /// Makes the names of fields distinct: `x`, `x#2`. Skips numbers that would produce another field's
 /// name. Returns `None` if all names are already distinct.
+#[must_use]
 pub fn distinct_names(fields: &[(Arc<str>, Value)]) -> Option<Vec<String>> {
     let are_distinct = if fields.len() <= FEW {
         let earlier = |at| fields.iter().take(at).map(|(name, _)| name);

@@ -13,9 +13,11 @@ const AHEAD: usize = 3;
 type Returned<U> = (U, Sender<U>);
 
 /// Passes the items of `feed` through `work` on several threads, and passes the results to `take`
-/// on the caller's thread, in the order of the items. Each thread has its own state, and drops its
-/// results when `take` has finished with them: freeing what another thread allocated makes both
-/// threads contend for the allocator and for cache lines. With one thread, everything runs on the caller's thread.
+/// on the caller's thread, in the order of the items.
+///
+/// Each thread has its own state, and drops its results when `take` has finished with them: freeing
+/// what another thread allocated makes both threads contend for the allocator and for cache lines.
+/// With one thread, everything runs on the caller's thread.
 ///
 /// `feed` calls its argument with each item, until the argument returns false.
 ///

@@ -27,7 +27,7 @@ pub use header::TraceHeader;
 pub use loaded::LoadedBuffer;
 pub(crate) use other::pointer_size;
 pub use other::{Other, OtherKind};
-pub(crate) use record::RecordBatch;
+pub use record::RecordBatch;
 pub use record::{RecordBuf, RecordRef};
 pub use records::Records;
 pub use trace::{Record, Trace};

@@ -178,6 +178,7 @@ impl RecordBatch {
     pub const FULL: usize = 128 << 10;
 
     /// Returns a batch for records of a trace with this clock.
+    #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { clock, bytes: Vec::with_capacity(Self::FULL), records: Vec::new() }
     }

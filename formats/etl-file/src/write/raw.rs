@@ -2,7 +2,7 @@
 
 use etw_wire::Guid;
 
-use crate::kernel::wpp_flags;
+use crate::decode::kernel::wpp_flags;
 use crate::layout;
 use crate::read::PointerSize;
 use crate::record::{EncodeError, EncodedRecord};

@@ -1,31 +1,18 @@
-//! The tests of the crate and of the `etl` command, by subject.
+//! The tests of the crate, by subject.
 
-mod browser;
-mod cli;
-mod compare;
 mod compressed;
 mod damage;
 mod foreign_decoders;
 mod foreign_kernel;
 mod goldens;
 mod image;
-mod kernel_cli;
 mod kernel_events;
 mod manifest;
 mod merge;
 mod mof;
 mod names;
-mod output;
-mod page;
-mod pcapng;
-mod pdb_fixture;
 mod relogged;
-mod report;
 mod round_trip;
 mod schemas;
 mod streaming;
-mod symbols;
-mod threads;
-mod timeline;
-mod trim;
 mod wpp;

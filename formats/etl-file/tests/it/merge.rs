@@ -6,22 +6,11 @@ use std::io::Cursor;
 use etl_file::header::log_file_mode;
 use etl_file::merge::{self, MergeError, Merged, Options};
 use etl_file::read::{Damages, PointerSize, TraceFile};
-use etl_file::write::{ClassicRecord, KernelRecord, Losses, WppRecord};
+use etl_file::write::{KernelRecord, Losses};
 use etl_file::{ClockType, EventRecord, FileTime, Guid, LogFileHeader, Trace};
 use etl_fixtures::decoders;
+use etl_fixtures::sessions::{FREQUENCY, driver_trace as trace, kernel_trace};
 use etl_fixtures::trace;
-
-/// Returns the trace of a session that started `later` × 100 ns after the fixture's.
-fn trace(clock: ClockType, later: i64, events: u32, losses: Losses) -> Vec<u8> {
-    let mut header = trace::header(clock, 0x1000, 2);
-    header.start_time = FileTime::from_raw(trace::START.raw() + later);
-    header.start_clock = match clock {
-        ClockType::SystemTime => header.start_time.raw(),
-        _ => header.start_clock + later,
-    };
-    header.session_name = format!("Session {later}");
-    trace::file(header, events, losses).0
-}
 
 /// Merges files in memory.
 fn merge(files: &[Vec<u8>], options: Options) -> Result<(Vec<u8>, Merged), MergeError> {
@@ -116,108 +105,6 @@ fn what_can_be_read_of_damaged_traces_is_merged() {
     assert_eq!(merged.events().count(), 10 + rest);
     let error = merge(&[], Options::default()).unwrap_err();
     assert!(matches!(error, MergeError::Nothing));
-}
-
-/// Runs the command and returns its exit code and output.
-fn etl(arguments: &[&str]) -> (Option<i32>, String) {
-    let output =
-        std::process::Command::new(env!("CARGO_BIN_EXE_etl")).args(arguments).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(said).unwrap())
-}
-
-#[test]
-fn the_command_names_the_damage() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (one, two, out) = (path("one.etl"), path("two.etl"), path("out.etl"));
-    let header = || trace::header(ClockType::Qpc, 0x1000, 1);
-    let (file, _) = trace::file(header(), 20, Losses::default());
-    fs::write(&one, &file).unwrap();
-    fs::write(&two, &file[..file.len() - 8]).unwrap();
-    let (code, said) = etl(&["merge", &one, &two, "-o", &out]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("two.etl: at offset 0x1ff8"), "{said}");
-    assert!(said.contains("40 events of 2 files"), "{said}");
-    assert_eq!(Trace::open(&out).unwrap().events().count(), 40);
-    fs::remove_file(&out).unwrap();
-    fs::write(&two, b"no trace").unwrap();
-    let (code, said) = etl(&["merge", &one, &two, "-o", &out]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("two.etl: "), "{said}");
-    assert!(!fs::exists(&out).unwrap());
-    fs::write(&two, &file).unwrap();
-    let (code, said) = etl(&["merge", &one, &two, "--out", &out]);
-    assert_eq!(code, Some(0), "{said}");
-    assert_eq!(said, format!("40 events of 2 files in {out}\n"));
-    assert_eq!(Trace::open(&out).unwrap().events().count(), 40);
-    let (code, said) = etl(&["merge", &one, &path("none.etl"), "-o", &out]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("none.etl"), "{said}");
-}
-
-/// The ticks per second of the kernel trace's counter.
-const FREQUENCY: i64 = 2_500_000;
-
-fn kernel(hook: u16, timestamp: i64, payload: &[&[u8]]) -> Vec<u8> {
-    let record = KernelRecord {
-        hook,
-        version: 3,
-        thread_id: 0x44,
-        process_id: 0x55,
-        timestamp,
-        payload: payload.concat(),
-        ..KernelRecord::default()
-    };
-    record.encode().unwrap()
-}
-
-/// Returns the trace of a kernel session: records of every form, a stack, and records that describe
-/// the session.
-fn kernel_trace() -> Vec<u8> {
-    let mut header = trace::header(ClockType::Qpc, 0x1000, 2);
-    header.perf_frequency = FREQUENCY;
-    "NT Kernel Logger".clone_into(&mut header.session_name);
-    let start = header.start_clock;
-    let at = |ticks: i64| start + ticks;
-    let pair = [0x55_u32.to_le_bytes(), 0x44_u32.to_le_bytes()].concat();
-    let frames = [0xFFFF_F800_0000_1000_u64, 0x1234].map(u64::to_le_bytes).concat();
-    let classic = ClassicRecord {
-        class: Guid::from_bytes([5; 16]),
-        opcode: 3,
-        timestamp: at(1500),
-        payload: vec![1, 2, 3],
-        ..ClassicRecord::default()
-    };
-    let wpp = WppRecord {
-        message: 10,
-        guid: Some(Guid::from_bytes([6; 16])),
-        timestamp: Some(at(1600)),
-        arguments: vec![9; 5],
-        ..WppRecord::default()
-    };
-    let mut narrow = trace::manifest_event(3, at(1700)).encode().unwrap();
-    narrow[2] = 0x12;
-    let disk = [&[0_u8; 40][..], &1000_u64.to_le_bytes()].concat();
-    let records = [
-        (0, at(0), kernel(0x0050, at(0), &[&[0; 48]])),
-        (0, at(0), kernel(0x0005, at(0), &[&[0; 36]])),
-        (0, at(1000), kernel(0x0524, at(1000), &[&[7; 24]])),
-        // An interval of 400 ticks.
-        (1, at(1100), kernel(0x0F44, at(1100), &[&at(700).to_le_bytes(), &[0; 8]])),
-        // The context switch's stack, from another processor.
-        (1, at(1200), kernel(0x1820, at(1200), &[&at(1000).to_le_bytes(), &pair, &frames])),
-        (0, at(1300), kernel(0x010A, at(1300), &[&disk, &[0; 4]])),
-        (0, at(1400), kernel(0x0008, at(1400), &[&[0; 4]])),
-        (0, at(1500), classic.encode().unwrap()),
-        (0, at(1600), wpp.encode().unwrap()),
-        (0, at(1700), narrow),
-    ];
-    let buffers = [0, 1].map(|processor| {
-        let own = records.iter().filter(|(of, ..)| *of == processor);
-        trace::buffer(0x1000, processor, own.map(|(_, time, bytes)| (*time, bytes.clone())))
-    });
-    trace::of_buffers(header, at(2000), buffers)
 }
 
 /// Returns all records' bytes, and their times in 100 ns since the fixture's start.
@@ -395,45 +282,6 @@ print(sum(1 for _ in ETL(open(sys.argv[1], 'rb'))))
         // The header event is a record, too.
         assert_eq!(String::from_utf8(output).unwrap().trim(), "49");
     }
-}
-
-#[test]
-fn the_command_compresses_and_says_what_it_leaves_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (one, two, out) = (path("one.etl"), path("two.etl"), path("out.etl"));
-    fs::write(&one, trace(ClockType::SystemTime, 0, 400, Losses::default())).unwrap();
-    fs::write(&two, kernel_trace()).unwrap();
-    let (code, said) = etl(&["merge", "--compress", &one, &two, "-o", &out]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("401 events and 7 other records of 2 files"), "{said}");
-    assert!(said.contains("omitted 2 records"), "{said}");
-    assert!(fs::metadata(&out).unwrap().len() * 3 < fs::metadata(&one).unwrap().len());
-    assert!(!fs::exists(path("out.etl.part")).unwrap());
-}
-
-#[test]
-fn the_command_counts_records_that_it_cannot_sort() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (one, out) = (path("one.etl"), path("out.etl"));
-    let header = trace::header(ClockType::Qpc, 0x1000, 1);
-    let start = header.start_clock;
-    // The last record is earlier than the first record of its buffer.
-    let buffers = [[10, 15], [20, 12]].map(|times| {
-        let events = times.map(|time| trace::manifest_event(0, start + time));
-        trace::buffer(0x1000, 0, events)
-    });
-    fs::write(&one, trace::of_buffers(header, start + 100, buffers)).unwrap();
-    let (code, said) = etl(&["merge", &one, "-o", &out]);
-    assert_eq!(code, Some(0), "{said}");
-    assert_eq!(
-        said,
-        format!(
-            "4 events of 1 files in {out}\nwarning: 1 records were out of order and could not be \
-             sorted\n"
-        )
-    );
 }
 
 #[test]

@@ -1,66 +1,14 @@
 //! Tests classic events with MOF classes.
 
-use std::fs;
-use std::process::Command;
-
 use etl_file::decode::{Problem, Value};
 use etl_file::kernel::{self, Classes, MofErrorKind};
 use etl_file::write::ClassicRecord;
-use etl_file::{EncodedRecord, EventRecord, Guid, LogFileHeader};
-use etl_fixtures::trace;
-
-const CLASS: Guid = Guid::from_u128(0x3f2a_11c0_0dbe_11d2_895b_00c0_4f79_ab01);
-
-/// Classes as a Windows 2000 provider publishes them, and as the WMI repository exports them.
-const MOF: &str = r#"
-#pragma autorecover
-#pragma namespace("\\\\.\\root\\wmi")
-// The provider.
-[Dynamic, Description("Contoso" " trace") : amended,
- guid("{3f2a11c0-0dbe-11d2-895b-00c04f79ab01}") : ToSubclass, locale("MS\\0x409")]
-class Contoso : EventTrace { };
-
-[Dynamic: ToInstance, EventVersion(2): DisableOverride] class Contoso_V2 : Contoso { };
-
-/* Two events with
-   the same fields. */
-[Dynamic, EventType{1, 0x2}, EventTypeName{"Start", "End"}]
-class Contoso_Type : Contoso_V2
-{
-    [WmiDataId(2), read] uint32 Kind;
-    [WmiDataId(1), StringTermination("NullTerminated"), format("w"), read] string Client;
-    [WmiDataId(3), format("x"), read] uint32 Flags = 5;
-    [WmiDataId(4), extension("IPAddr"), read] object Address;
-    [WmiDataId(5), pointer, read] uint32 Object;
-    [WmiDataId(6), read] boolean IsOn;
-    [WmiDataId(7), read] real32 Ratio;
-    [WmiDataId(8), StringTermination("Counted"), read] string Tag;
-    [WmiDataId(9), read] uint8 Bytes[2];
-    [WmiDataId(10), extension("Variant"), read] object More;
-    [WmiDataId(11), read] uint32 Never;
-    [Implemented] uint32 Method([in] uint32 a);
-};
-[EventType(3)] class Contoso_Old : Contoso { [WmiDataId(1)] string Name; };
-instance of __Win32Provider { Name = "x"; };
-"#;
+use etl_fixtures::mof::{MOF, payload, record};
 
 fn classes() -> Classes {
     let mut classes = Classes::default();
     classes.add(MOF).unwrap();
     classes
-}
-
-fn payload() -> Vec<u8> {
-    let mut data: Vec<u8> = "pc\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    data.extend([6, 0, 0, 0, 0xff, 0xff, 0x2f, 0x21, 10, 0, 0, 1]);
-    data.extend([0x10, 0, 0, 0, 0, 0x80, 0xFF, 0xFF, 1, 0, 0, 0]);
-    data.extend(0.5_f32.to_le_bytes());
-    data.extend([3, 0, b't', b'a', b'g', 0xAA, 0xBB, 9, 9, 9, 9]);
-    data
-}
-
-fn record(opcode: u8, version: u16) -> ClassicRecord {
-    ClassicRecord { class: CLASS, opcode, version, payload: payload(), ..ClassicRecord::default() }
 }
 
 fn decoded(record: &ClassicRecord, classes: &Classes) -> kernel::Record {
@@ -117,43 +65,6 @@ fn a_text_that_is_not_mof_is_refused_with_its_place() {
     {
         assert!(matches!(refused(text), MofErrorKind::Syntax { .. }), "{text}");
     }
-}
-
-#[test]
-fn the_command_decodes_by_mof_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let classic = EncodedRecord::try_from(&record(1, 2)).unwrap();
-    let mut relogged =
-        EventRecord { provider: CLASS, user_data: payload(), ..EventRecord::default() };
-    relogged.descriptor.opcode = 2;
-    relogged.descriptor.version = 2;
-    let relogged = EncodedRecord::new(&relogged).unwrap();
-    let bytes =
-        trace::of_records(LogFileHeader::default(), 1000, vec![(1, classic), (2, relogged)]);
-    fs::write(path("a.etl"), bytes).unwrap();
-    let wide = MOF.encode_utf16().flat_map(u16::to_le_bytes);
-    fs::write(path("a.mof"), [0xFF, 0xFE].into_iter().chain(wide).collect::<Vec<u8>>()).unwrap();
-    fs::write(path("b.mof"), "class").unwrap();
-    let etl = |command: &str, mof: &str| {
-        let mut run = Command::new(env!("CARGO_BIN_EXE_etl"));
-        let output =
-            run.arg(command).arg(path("a.etl")).arg("--mof").arg(path(mof)).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
-    let (code, out, _) = etl("dump", "a.mof");
-    assert_eq!(code, Some(0));
-    for name in ["Contoso", "Start", "End"] {
-        assert!(out.contains(name), "{out}");
-    }
-    assert_eq!(out.matches("Client=\"pc\" Kind=6").count(), 2, "{out}");
-    assert!(!out.contains("Partial"), "{out}");
-    let (_, out, _) = etl("stats", "a.mof");
-    assert!(out.contains("Start") && !out.contains("Not decoded"), "{out}");
-    let (code, _, error) = etl("dump", "b.mof");
-    assert_eq!(code, Some(1));
-    assert!(error.contains("b.mof: line 1: expected the name of a class"), "{error}");
 }
 
 const MANY_FIELDS: &str = "[Dynamic, Guid(\"{11111111-2222-3333-4444-555555555555}\")]

@@ -4,10 +4,11 @@
 use etl_file::decode::{ProviderTraits, Schema};
 use etl_file::header::log_file_mode;
 use etl_file::read::PointerSize;
+use etl_file::show::{self, Members};
 use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, Obstacle, WriteError};
 use etl_file::{
     Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
-    Trace, decode, json, table,
+    Trace, decode,
 };
 use etl_fixtures::trace;
 use proptest::collection::vec;
@@ -104,10 +105,9 @@ fn exercise(trace: &Trace) {
     let catalog = Catalog::new();
     let events: Vec<_> =
         trace.events_by_time().into_iter().map(|event| decode(event, &catalog)).collect();
-    assert!(!table::render(&events, None).is_empty());
     for (event, decoded) in trace.events_by_time().into_iter().zip(&events) {
-        let mut lines = json::Writer::new(Vec::new());
-        lines.event(&event.view(), decoded).unwrap();
+        assert!(!show::line(decoded).is_empty());
+        Members::default().line(&event.view(), decoded, &mut Vec::new()).unwrap();
     }
 }
 

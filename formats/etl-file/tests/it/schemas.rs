@@ -1,11 +1,8 @@
 //! Tests schemas that traces themselves contain.
 
 use std::collections::HashSet;
-use std::io::{Cursor, Read as _};
-use std::process::Command;
+use std::io::Cursor;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use etl_file::decode::{Problem, Value};
 use etl_file::read::Event;
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
@@ -15,9 +12,9 @@ use etl_file::{
 };
 use etl_fixtures::schema_events;
 use etl_fixtures::schema_events::{
-    EventInfo, PROVIDER, Property, chunk, map_info, metadata, sample,
+    EventInfo, PROVIDER, Property, chunk, file, manifest, map_info, metadata, sample,
 };
-use etl_fixtures::trace::{self, Recorded};
+use etl_fixtures::trace;
 
 /// Returns a catalog with the schemas in the records, the counts and the defects.
 fn collect(records: &[Vec<u8>], catalog: Catalog) -> (Catalog, Counts, Vec<Defect>) {
@@ -156,18 +153,6 @@ fn without_its_map_a_value_is_a_number() {
     let (catalog, ..) = collect(&[info(&sample())], Catalog::new());
     let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
     assert_eq!(fields(&event)[1..3], ["Kind=2", "Options=0x5"]);
-}
-
-/// Returns a manifest of [`PROVIDER`] in which event 5 has one field.
-fn manifest(field: &str) -> String {
-    format!(
-        r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
-        <instrumentation><events><provider name="Contoso-Own" guid="{{{PROVIDER}}}">
-        <tasks><task name="Own" value="7"/></tasks>
-        <events><event value="5" version="2" template="t" task="Own"/></events>
-        <templates><template tid="t"><data name="{field}" inType="win:UInt32"/></template></templates>
-        </provider></events></instrumentation></instrumentationManifest>"#
-    )
 }
 
 #[test]
@@ -372,106 +357,6 @@ fn the_total_size_of_schemas_is_limited() {
     assert!(counts.dropped >= 400 - counts.events + 490, "{counts}");
 }
 
-/// Returns a file whose events are described by schemas at its end, and by a manifest that is
-/// written after the first event.
-fn file() -> Vec<u8> {
-    let event = EventRecord {
-        provider: PROVIDER,
-        descriptor: sample().descriptor,
-        user_data: schema_events::sample_data(),
-        timestamp: 1,
-        ..EventRecord::default()
-    };
-    let mut records = vec![event.record()];
-    let [kinds, flags] = schema_events::sample_maps();
-    for (opcode, payload) in [(32, sample().encode()), (33, kinds), (33, flags)] {
-        records.push((2, metadata(opcode, payload, 2).encode().unwrap()).record());
-    }
-    let source = Guid::from_bytes([9; 16]);
-    let xml = manifest("Value").replace(&PROVIDER.to_string(), &source.to_string());
-    let of_source =
-        EventRecord { provider: source, timestamp: 3, user_data: vec![77, 0, 0, 0], ..event };
-    records.push(of_source.record());
-    let mut part = chunk(source, 0, xml.as_bytes(), 1, 0);
-    part.timestamp = 4;
-    records.push(part.record());
-    trace::of_records(LogFileHeader::default(), 5, records)
-}
-
-#[test]
-fn the_program_decodes_events_by_the_schemas_in_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("merged.etl");
-    std::fs::write(&path, file()).unwrap();
-    let dump = |more: &[&str]| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
-        program.args(["dump", "--format", "json"]).args(more).arg(&path);
-        let output = program.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        lines.collect::<Vec<serde_json::Value>>()
-    };
-    let of_event = |lines: &[serde_json::Value], timestamp: i64| {
-        let line = lines.iter().find(|line| line["timestamp"] == timestamp);
-        line.expect("the event").clone()
-    };
-    let lines = dump(&[]);
-    let merged = of_event(&lines, 1);
-    assert_eq!(merged["fields"]["Bytes"], 4096);
-    assert_eq!(merged["fields"]["Kind"]["name"], "Network");
-    assert_eq!(merged["message"], "4096 bytes by Network");
-    assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
-    let own = folder.path().join("own.man");
-    std::fs::write(&own, manifest("Own")).unwrap();
-    let lines = dump(&["--man", own.to_str().unwrap()]);
-    assert_eq!(of_event(&lines, 1)["fields"]["Own"], 4096);
-    assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
-}
-
-/// Returns the program's standard error for a file with event schemas, one for each payload.
-fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
-    let records = payloads.into_iter().map(|one| (2, metadata(32, one, 2).encode().unwrap()));
-    let file = trace::of_records(LogFileHeader::default(), 5, records);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("merged.etl");
-    std::fs::write(&path, file).unwrap();
-    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
-    let output = program.arg("stats").arg(&path).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    let about_the_file = |line: &str| line.split_once("merged.etl: ").unwrap().1.to_owned();
-    said.lines().map(about_the_file).collect()
-}
-
-/// Returns the schema of an event with this id.
-fn with_id(id: u16) -> Vec<u8> {
-    let mut payload = sample().encode();
-    payload[32..34].copy_from_slice(&id.to_le_bytes());
-    payload
-}
-
-#[test]
-fn the_program_names_the_first_defects_and_counts_schemas_that_it_does_not_use() {
-    let damaged = |id| with_id(id)[..100].to_vec();
-    assert_eq!(warnings([with_id(1)]), [""; 0]);
-    let one = warnings([damaged(1)]);
-    assert_eq!(one.len(), 1, "{one:?}");
-    assert!(one[0].starts_with("cannot use the trace's schema of provider "), "{one:?}");
-    let many = warnings((1..=33).map(damaged));
-    assert_eq!(many.len(), 33, "{many:?}");
-    assert_eq!(many[32], "schemas in the trace: 0 events, 0 maps, 0 manifests, 33 defective");
-    let large = |id| {
-        let mut payload = with_id(id);
-        payload.resize(60_000, 0);
-        payload
-    };
-    assert_eq!(
-        warnings((0..300).map(large)),
-        ["schemas in the trace: 279 events, 0 maps, 0 manifests, 21 omitted"]
-    );
-}
-
 #[test]
 fn dissect_reads_the_schemas_unchanged() {
     const SCRIPT: &str = "import sys
@@ -643,59 +528,6 @@ fn an_incomplete_copy_of_a_complete_manifest_is_no_defect() {
         records.push(part(2, 0));
         let (_, counts, _) = collect(&records, Catalog::new());
         assert_eq!((counts.manifests, counts.defective), (1, 1));
-    }
-}
-
-/// Returns all compressed data in a report page.
-fn page_data(page: &str) -> Vec<u8> {
-    let parts = page.split("data-part=\"").skip(1);
-    let parts = parts.filter_map(|part| part.split_once('>')?.1.split_once('<'));
-    let mut data = Vec::new();
-    for (part, _) in parts {
-        let part = STANDARD.decode(part.trim()).unwrap();
-        let mut part = flate2::read::DeflateDecoder::new(part.as_slice());
-        part.read_to_end(&mut data).unwrap();
-    }
-    data
-}
-
-#[test]
-fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = [("before", "%1 before"), ("after", "%1 after")].map(|(name, message)| {
-        let event = EventRecord {
-            provider: PROVIDER,
-            descriptor: sample().descriptor,
-            user_data: vec![1, 0, 0, 0],
-            timestamp: 1,
-            ..EventRecord::default()
-        };
-        let info = EventInfo {
-            message,
-            properties: vec![Property {
-                name,
-                in_type: 8, // UInt32
-                ..Property::default()
-            }],
-            top_level: 1,
-            ..sample()
-        };
-        let info = (2, metadata(32, info.encode(), 2).encode().unwrap());
-        let path = folder.path().join(name).with_extension("etl");
-        let records = [event.record(), info.record()];
-        let file = trace::of_records(LogFileHeader::default(), 5, records);
-        std::fs::write(&path, file).unwrap();
-        path
-    });
-    let page = folder.path().join("page.html");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
-    let output = program.arg("report").args(paths).arg("-o").arg(&page);
-    let output = output.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let data = page_data(&std::fs::read_to_string(page).unwrap());
-    let data = String::from_utf8_lossy(&data);
-    for message in ["1 before", "1 after"] {
-        assert!(data.contains(message), "{message} is not in {data:?}");
     }
 }
 

@@ -1,11 +1,18 @@
-//! Exercises every path of the sample driver in the stand-in kernel while two sessions trace it,
-//! and then prints and checks the recorded events. `cargo xtask demo` runs this program.
+//! Exercises every path of the sample driver in the stand-in kernel while two sessions trace it, lets
+//! `etl` print the recorded events, and checks them. `cargo xtask demo` runs this program.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tour {
-    use std::{env, error::Error, fs, path::PathBuf, process::ExitCode, time::Instant};
+    use std::{
+        env,
+        error::Error,
+        fs,
+        path::{Path, PathBuf},
+        process::{Command, ExitCode},
+        time::Instant,
+    };
 
-    use etl_file::{Catalog, Decoded, Trace, decode, table};
+    use etl_file::{Catalog, Decoded, Trace, decode};
     use etw_scenarios::{Tour, check, drive, expected_everything, expected_requests};
     use standin_kernel::SessionReport;
 
@@ -13,12 +20,12 @@ mod tour {
 
     pub fn main() -> ExitCode {
         let mut arguments = env::args_os().skip(1).map(PathBuf::from);
-        let (Some(sys), Some(out), None) = (arguments.next(), arguments.next(), arguments.next())
-        else {
-            eprintln!("usage: tour <etw_sample_driver.sys> <folder for the traces>");
+        let mut next = || arguments.next();
+        let (Some(sys), Some(out), Some(etl), None) = (next(), next(), next(), next()) else {
+            eprintln!("usage: tour <etw_sample_driver.sys> <folder for the traces> <etl>");
             return ExitCode::FAILURE;
         };
-        match run(&sys, &out) {
+        match run(&sys, &out, &etl) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("error: {error}");
@@ -27,8 +34,9 @@ mod tour {
         }
     }
 
-    /// Runs the tour. The sessions' files are written to the folder `out`.
-    fn run(sys: &PathBuf, out: &PathBuf) -> Result<()> {
+    /// Runs the tour. The sessions' files are written to the folder `out`, and the program `etl` prints
+    /// them.
+    fn run(sys: &PathBuf, out: &Path, etl: &Path) -> Result<()> {
         fs::create_dir_all(out)
             .map_err(|error| format!("cannot create {}: {error}", out.display()))?;
         let start = Instant::now();
@@ -47,15 +55,14 @@ mod tour {
         if let Some(error) = skipped.first() {
             return Err(format!("the resources of {} are damaged: {error}", sys.display()).into());
         }
-        show(&tour.everything, &catalog)?;
-        show(&tour.requests, &catalog)?;
+        show(&tour.everything, sys, etl)?;
+        show(&tour.requests, sys, etl)?;
         verify(&tour, &catalog)?;
         let file = tour.everything.file.display();
         println!("The driver:     {}", sys.display());
         println!("The traces:     {file}");
         println!("                {}", tour.requests.file.display());
-        let dump =
-            format!("cargo run -q -p etl-file --bin etl -- dump {file} --image {}", sys.display());
+        let dump = format!("cargo run -q -p etl -- dump {file} --image {}", sys.display());
         println!("To print again: {dump}");
         println!(
             "A timeline:     {dump} --format perfetto --out {}",
@@ -72,13 +79,18 @@ mod tour {
     }
 
     /// Prints a session's events as a table.
-    fn show(report: &SessionReport, catalog: &Catalog) -> Result<()> {
-        let events = events(report, catalog)?;
+    fn show(report: &SessionReport, sys: &Path, etl: &Path) -> Result<()> {
         println!(
             "\nSession \"{}\": {} events, {} lost, {} buffers\n",
             report.name, report.events, report.events_lost, report.buffers_written
         );
-        println!("{}", table::render(&events, None));
+        let mut dump = Command::new(etl);
+        dump.arg("dump").arg(&report.file).arg("--image").arg(sys);
+        let status =
+            dump.status().map_err(|error| format!("cannot run {}: {error}", etl.display()))?;
+        if !status.success() {
+            return Err(format!("{} cannot print the events: {status}", etl.display()).into());
+        }
         Ok(())
     }
 

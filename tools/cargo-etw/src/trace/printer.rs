@@ -7,8 +7,11 @@ use std::{
 };
 
 use etl_file::{
-    Catalog, Decoded, Event, EventRecord, Guid, decode, decode::Problem, json::Members,
-    record::ext_type, schemas::Collector, table,
+    Catalog, Decoded, Event, EventRecord, Guid, decode,
+    decode::Problem,
+    record::ext_type,
+    schemas::Collector,
+    show::{self, Members},
 };
 
 /// The providers of records that a session writes about itself: its header and the consumers' lost
@@ -102,7 +105,7 @@ impl<W: Write> Printer<W> {
 
     fn print(&mut self, event: &Event, decoded: &Decoded) -> io::Result<()> {
         let Some(members) = &mut self.json else {
-            return writeln!(self.out, "{}", table::line(decoded));
+            return writeln!(self.out, "{}", show::line(decoded));
         };
         let mut line = br#"{"reason":"event","#.to_vec();
         members.append(&event.view(), decoded, &mut line)?;

@@ -3,6 +3,8 @@
 mod build;
 mod common;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod foreign_decoders;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod guide;
 mod new;
 mod own;

@@ -44,7 +44,7 @@ fn the_committed_recipes_are_the_declarations() {
     arguments.extend(["--title", "Trace the sample driver"]);
     arguments.extend(["--guide", "[the VM guide](vm-guide.md)"]);
     arguments.extend(["--client", "etw-sample-client"]);
-    arguments.extend(["--reader", "cargo run -q -p etl-file --bin etl --"]);
+    arguments.extend(["--reader", "cargo run -q -p etl --"]);
     arguments.extend(["--command", "cargo xtask recipes"]);
     succeed(&arguments);
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench --traces`: measures how fast `etl` reads large files, and how much memory it
 //! uses.
 //!
-//! An example in the `etl-file` crate generates the files. GNU time (`/usr/bin/time -v`) reports
+//! An example in the `etl` crate generates the files. GNU time (`/usr/bin/time -v`) reports
 //! time and memory.
 
 use std::{
@@ -149,7 +149,7 @@ fn generated(events: u32) -> Result<PathBuf> {
 pub fn run(document: Option<&Path>) -> Result<usize> {
     step("Building etl", || {
         run_quietly(
-            cargo(&["build", "--locked", "--release", "--package", "etl-file"])
+            cargo(&["build", "--locked", "--release", "--package", "etl"])
                 .args(["--bins", "--example", "generate"]),
         )
     })?;

@@ -19,10 +19,10 @@ pub use provider::{Channel, EventDefinition, Provider};
 
 use etw_wire::Guid;
 
+use crate::decode::mof::{Classes, MofError};
 use crate::decode::schema::Schema;
 use crate::decode::wpp::{Formats, FormatsError, SkippedFormat};
 use crate::input::{MAX_MANIFEST, read};
-use crate::mof::{Classes, MofError};
 
 /// The providers of all loaded manifests and images, and the formats of WPP messages.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,278 @@
+//! An event as an object in JSON.
+//!
+//! Masks and codes are hexadecimal strings, because they can exceed the precision of JSON readers'
+//! numbers.
+
+use std::collections::HashMap;
+use std::io;
+use std::string::ToString;
+use std::sync::Arc;
+
+use etw_wire::Guid;
+use serde_json::Serializer;
+
+use super::text::{self, Times};
+use crate::decode::{Decoded, Kind, serialize_fields};
+use crate::read::EventRef;
+
+/// The part of a line that is the same for all events of a kind.
+#[derive(Debug)]
+struct KindText {
+    kind: Kind,
+    provider: Guid,
+    group: Option<Guid>,
+    descriptor: crate::record::EventDescriptor,
+    /// The names, in the order of [`names_of`].
+    names: [Option<Arc<str>>; 5],
+    keywords: Arc<[Arc<str>]>,
+    text: Vec<u8>,
+}
+
+/// The maximum number of kinds whose text is cached.
+const MAX_KINDS: usize = 1024;
+
+const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 5] {
+    let Decoded { provider_name, channel_name, level_name, opcode_name, task_name, .. } = decoded;
+    [provider_name, channel_name, level_name, opcode_name, task_name]
+}
+
+impl KindText {
+    fn is_of(&self, decoded: &Decoded) -> bool {
+        let same = |one: &Option<Arc<str>>, other: &Option<Arc<str>>| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+            (None, None) => true,
+            _ => false,
+        };
+        self.provider == decoded.provider
+            && self.descriptor == decoded.descriptor
+            && self.kind == decoded.kind
+            && self.group == decoded.group
+            && self.names.iter().zip(names_of(decoded)).all(|(one, other)| same(one, other))
+            && (Arc::ptr_eq(&self.keywords, &decoded.keywords.names)
+                || self.keywords == decoded.keywords.names)
+    }
+
+    fn new(decoded: &Decoded) -> Self {
+        Self {
+            kind: decoded.kind,
+            provider: decoded.provider,
+            group: decoded.group,
+            descriptor: decoded.descriptor,
+            names: names_of(decoded).map(Clone::clone),
+            keywords: Arc::clone(&decoded.keywords.names),
+            text: Self::text(decoded),
+        }
+    }
+
+    fn text(decoded: &Decoded) -> Vec<u8> {
+        let mut text = Vec::new();
+        let out = &mut text;
+        let descriptor = &decoded.descriptor;
+        out.extend_from_slice(b",\"provider\":\"");
+        text::guid(decoded.provider, out);
+        out.extend_from_slice(b"\",\"provider_name\":");
+        optional(decoded.provider_name.as_deref(), out);
+        out.extend_from_slice(b",\"group\":");
+        optional_guid(decoded.group, out);
+        for (name, number) in [
+            ("id", descriptor.id),
+            ("version", descriptor.version.into()),
+            ("channel", descriptor.channel.into()),
+            ("level", descriptor.level.into()),
+        ] {
+            key(name, out);
+            text::decimal(number, out);
+        }
+        key("channel_name", out);
+        optional(decoded.channel_name.as_deref(), out);
+        key("level_name", out);
+        optional(decoded.level_name.as_deref(), out);
+        key("opcode", out);
+        text::decimal(descriptor.opcode, out);
+        key("opcode_name", out);
+        optional(decoded.opcode_name.as_deref(), out);
+        key("task", out);
+        text::decimal(descriptor.task, out);
+        key("task_name", out);
+        optional(decoded.task_name.as_deref(), out);
+        key("keyword", out);
+        out.push(b'"');
+        text::hexadecimal(descriptor.keyword, 1, out);
+        out.push(b'"');
+        key("keyword_names", out);
+        list(decoded.keywords.names.iter(), out, |name, out| {
+            text::json_string(name, out);
+        });
+        text
+    }
+}
+
+/// Appends a comma and a member's name, which needs no escaping.
+fn key(name: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn optional(value: Option<&str>, out: &mut Vec<u8>) {
+    match value {
+        Some(value) => text::json_string(value, out),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+fn optional_guid(value: Option<Guid>, out: &mut Vec<u8>) {
+    match value {
+        Some(value) => quoted(out, |out| text::guid(value, out)),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+fn quoted(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
+    content(out);
+    out.push(b'"');
+}
+
+fn list<T>(items: impl Iterator<Item = T>, out: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (number, item) in items.enumerate() {
+        if number != 0 {
+            out.push(b',');
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}
+
+/// Formats events as members of JSON objects. Caches the text that events of a kind share.
+#[derive(Debug, Default)]
+pub struct Members {
+    times: Times,
+    kinds: HashMap<u64, KindText>,
+}
+
+impl Members {
+    /// Appends an event's line. `event` is the event as recorded.
+    ///
+    /// # Errors
+    /// Fails if a value cannot be serialized.
+    pub fn line(
+        &mut self,
+        event: &EventRef<'_>,
+        decoded: &Decoded,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        out.push(b'{');
+        self.append(event, decoded, out)?;
+        out.extend_from_slice(b"}\n");
+        Ok(())
+    }
+
+    /// Appends the members of an event's object without braces. `event` is the event as recorded.
+    ///
+    /// # Errors
+    /// Fails if a value cannot be serialized.
+    pub fn append(
+        &mut self,
+        event: &EventRef<'_>,
+        decoded: &Decoded,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        out.extend_from_slice(b"\"record\":\"event\",\"kind\":\"");
+        out.extend_from_slice(kind_name(decoded.kind).as_bytes());
+        out.extend_from_slice(b"\",\"time\":\"");
+        self.times.write(decoded.time, out);
+        out.extend_from_slice(b"\",\"timestamp\":");
+        text::decimal(decoded.timestamp, out);
+        out.extend_from_slice(b",\"processor\":");
+        text::decimal(decoded.processor, out);
+        out.extend_from_slice(b",\"process\":");
+        text::decimal(decoded.process_id, out);
+        out.extend_from_slice(b",\"thread\":");
+        text::decimal(decoded.thread_id, out);
+        key("process_name", out);
+        optional(decoded.process_name.as_deref(), out);
+        key("thread_name", out);
+        optional(decoded.thread_name.as_deref(), out);
+        let name = decoded
+            .provider_name
+            .as_ref()
+            .map_or(0, |name| Arc::as_ptr(name).cast::<u8>().addr() as u64);
+        let hash = name
+            ^ u64::from(decoded.descriptor.id) << 48
+            ^ u64::from(decoded.descriptor.level) << 40
+            ^ decoded.descriptor.keyword.rotate_left(17)
+            ^ u64::from(decoded.descriptor.opcode) << 56;
+        if let Some(kind) = self.kinds.get(&hash).filter(|kind| kind.is_of(decoded)) {
+            out.extend_from_slice(&kind.text);
+        } else {
+            if self.kinds.len() >= MAX_KINDS {
+                self.kinds.clear();
+            }
+            let kind = KindText::new(decoded);
+            out.extend_from_slice(&kind.text);
+            self.kinds.insert(hash, kind);
+        }
+        key("activity", out);
+        quoted(out, |out| text::guid(decoded.activity, out));
+        key("related_activity", out);
+        optional_guid(decoded.related_activity, out);
+        key("event", out);
+        optional(decoded.event_name.as_deref(), out);
+        key("message", out);
+        optional(decoded.message.as_deref(), out);
+        key("fields", out);
+        serialize_fields(&decoded.fields, &mut Serializer::new(&mut *out))?;
+        key("leftover", out);
+        quoted(out, |out| text::hex(&decoded.leftover, out));
+        key("problems", out);
+        list(decoded.problems.iter(), out, |problem, out| {
+            text::json_string(&problem.to_string(), out);
+        });
+        key("stack", out);
+        match &decoded.stack {
+            None => out.extend_from_slice(b"null"),
+            Some(stack) => list(stack.frames.iter(), out, |frame, out| {
+                text::json_string(&frame.to_string(), out);
+            }),
+        }
+        for (name, number) in [
+            ("kernel_time", event.kernel_time),
+            ("user_time", event.user_time),
+            ("property", event.event_property.into()),
+        ] {
+            key(name, out);
+            text::decimal(number, out);
+        }
+        key("pointer_size", out);
+        text::decimal(event.pointer_size.bytes(), out);
+        key("extended", out);
+        list(event.items.iter(), out, |(ext_type, data), out| {
+            out.extend_from_slice(b"{\"type\":");
+            text::decimal(ext_type, out);
+            key("data", out);
+            quoted(out, |out| text::hex(data, out));
+            out.push(b'}');
+        });
+        key("payload", out);
+        quoted(out, |out| text::hex(event.user_data, out));
+        key("buffer", out);
+        text::decimal(event.buffer, out);
+        key("offset", out);
+        text::decimal(event.offset, out);
+        Ok(())
+    }
+}
+
+const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Event => "event",
+        Kind::Kernel { .. } => "kernel",
+        Kind::Classic { .. } => "classic",
+        Kind::Wpp => "wpp",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! Output for spreadsheets: CSV with one event per line.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use etl_file::decode::{Decoded, Value};
+use etl_file::read::EventRef;
+use etl_file::show::Hex;
+use etl_file::show::text::{self, Times};
+
+/// The columns before the fields' columns.
+const COLUMNS: [&str; 13] = [
+    "time", "processor", "process", "thread", "provider", "event", "id", "level", "keyword",
+    "opcode", "task", "activity", "related activity",
+];
+
+/// The column of all fields, if fields do not have separate columns.
+const FIELDS: &str = "fields";
+
+/// The columns after the fields' columns.
+const LAST: [&str; 8] = [
+    "process name", "thread name", "message", "stack", "payload", "problems", "duration in ns",
+    "channel",
+];
+
+/// The columns of fields: their names, in the order of their first occurrence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldColumns {
+    names: Vec<Arc<str>>,
+    places: HashMap<(Arc<str>, usize), usize>,
+}
+
+/// The fields have more distinct names than a table can have columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the selected events have more than {} differently named fields; select fewer events",
+    FieldColumns::MAX
+)]
+pub struct TooManyColumns;
+
+impl FieldColumns {
+    /// The maximum number of columns in common spreadsheet programs.
+    pub const MAX: usize = 16_384;
+
+    /// Adds the fields of an event. A name that repeats within an event gets a column for each
+    /// repetition: `x`, `x#2`.
+    ///
+    /// # Errors
+    /// Fails with [`TooManyColumns`] if there are more than
+    /// [`MAX`](Self::MAX).
+    pub fn add(&mut self, event: &Decoded) -> Result<(), TooManyColumns> {
+        for (at, (name, _)) in event.fields.iter().enumerate() {
+            self.add_column(name, repetition(event, at, name))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the columns of other events.
+    ///
+    /// # Errors
+    /// Fails with [`TooManyColumns`] if there are more than
+    /// [`MAX`](Self::MAX).
+    pub fn merge(&mut self, others: &Self) -> Result<(), TooManyColumns> {
+        let mut keys: Vec<_> = others.places.iter().collect();
+        keys.sort_by_key(|(_, place)| **place);
+        keys.iter().try_for_each(|((name, nth), _)| self.add_column(name, *nth))
+    }
+
+    fn add_column(&mut self, name: &Arc<str>, nth: usize) -> Result<(), TooManyColumns> {
+        let key = (Arc::clone(name), nth);
+        if self.places.contains_key(&key) {
+            return Ok(());
+        }
+        if self.names.len() == Self::MAX {
+            return Err(TooManyColumns);
+        }
+        self.places.insert(key, self.names.len());
+        self.names.push(if nth == 1 { Arc::clone(name) } else { format!("{name}#{nth}").into() });
+        Ok(())
+    }
+
+    /// Returns the number of columns.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Returns true if no event had a field.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// Returns how often a field's name occurs in an event up to and including the field.
+fn repetition(event: &Decoded, at: usize, name: &Arc<str>) -> usize {
+    let before = event.fields.iter().take(at);
+    1 + before.filter(|(other, _)| other == name).count()
+}
+
+/// Lines of CSV in memory.
+#[derive(Debug)]
+pub struct Lines(csv::Writer<Vec<u8>>);
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self(csv::Writer::from_writer(Vec::new()))
+    }
+}
+
+impl Lines {
+    /// Writes the lines to an output, without flushing it.
+    fn write(self, out: &mut impl Write) -> io::Result<()> {
+        let lines = self.0.into_inner().map_err(csv::IntoInnerError::into_error)?;
+        out.write_all(&lines)
+    }
+
+    /// Returns true if there are enough lines to write out.
+    fn are_many(&self) -> bool {
+        self.0.get_ref().len() >= MANY
+    }
+}
+
+/// The number of bytes after which lines are written out.
+const MANY: usize = 1 << 16;
+
+/// Writes events as CSV lines.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: W,
+    rows: Rows,
+    /// The lines that have not been written yet.
+    lines: Lines,
+}
+
+impl<W: Write> Writer<W> {
+    /// Returns a writer that starts with the line of column names. With `columns`, each field goes
+    /// into the column with its name.
+    ///
+    /// # Errors
+    /// Fails if the names cannot be written to memory.
+    pub fn new(out: W, columns: Option<FieldColumns>) -> io::Result<Self> {
+        let rows = Rows { columns: columns.map(Arc::new), ..Rows::default() };
+        let mut lines = Lines::default();
+        for column in COLUMNS {
+            lines.0.write_field(column)?;
+        }
+        match &rows.columns {
+            None => lines.0.write_field(FIELDS)?,
+            Some(columns) => {
+                for name in &columns.names {
+                    lines.0.write_field(name.as_bytes())?;
+                }
+            }
+        }
+        lines.0.write_record(LAST)?;
+        Ok(Self { out, rows, lines })
+    }
+
+    /// Sets whether well-known status codes are shown with their names.
+    #[must_use]
+    pub fn with_codes(self, codes: bool) -> Self {
+        Self { rows: Rows { codes, ..self.rows }, ..self }
+    }
+
+    /// Writes an event's line. `event` is the event as recorded.
+    ///
+    /// # Errors
+    /// Fails with the output's error.
+    pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
+        self.rows.line(event, decoded, &mut self.lines)?;
+        if self.lines.are_many() { self.write_lines() } else { Ok(()) }
+    }
+
+    /// Returns the line format. Other threads can create [`Lines`] with it.
+    #[must_use]
+    pub fn rows(&self) -> Rows {
+        self.rows.clone()
+    }
+
+    /// Writes lines that [`Rows::line`] created.
+    ///
+    /// # Errors
+    /// Fails with the output's error.
+    pub fn lines(&mut self, lines: Lines) -> io::Result<()> {
+        self.write_lines()?;
+        lines.write(&mut self.out)
+    }
+
+    fn write_lines(&mut self) -> io::Result<()> {
+        std::mem::take(&mut self.lines).write(&mut self.out)
+    }
+
+    /// Completes the output.
+    ///
+    /// # Errors
+    /// Fails with the output's error.
+    pub fn end(&mut self) -> io::Result<()> {
+        self.write_lines()?;
+        self.out.flush()
+    }
+}
+
+/// Formats events as CSV lines.
+///
+/// Each line contains the event's message, its user data in hexadecimal, and the parts that could
+/// not be decoded with the reasons. Fields share one column, as `name=value` pairs separated by
+/// spaces, or have separate columns.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    columns: Option<Arc<FieldColumns>>,
+    /// True if well-known status codes are shown with their names.
+    codes: bool,
+    cell: Vec<u8>,
+    times: Times,
+}
+
+impl Rows {
+    /// Adds an event's line. `event` is the event as recorded.
+    ///
+    /// # Errors
+    /// Fails if the line cannot be written to memory.
+    pub fn line(
+        &mut self,
+        event: &EventRef<'_>,
+        decoded: &Decoded,
+        lines: &mut Lines,
+    ) -> io::Result<()> {
+        let Self { columns, codes, cell, times } = self;
+        let columns = columns.as_deref();
+        Line { out: &mut lines.0, codes: *codes, cell }.write(event, decoded, columns, times)
+    }
+}
+
+/// A line that is being written.
+struct Line<'a> {
+    out: &'a mut csv::Writer<Vec<u8>>,
+    codes: bool,
+    cell: &'a mut Vec<u8>,
+}
+
+impl Line<'_> {
+    fn write(
+        &mut self,
+        event: &EventRef<'_>,
+        decoded: &Decoded,
+        columns: Option<&FieldColumns>,
+        times: &mut Times,
+    ) -> io::Result<()> {
+        let descriptor = &decoded.descriptor;
+        self.cell(|cell| times.write(decoded.time, cell))?;
+        self.cell(|cell| text::decimal(decoded.processor, cell))?;
+        self.cell(|cell| text::decimal(decoded.process_id, cell))?;
+        self.cell(|cell| text::decimal(decoded.thread_id, cell))?;
+        match &decoded.provider_name {
+            Some(name) => self.out.write_field(name.as_bytes())?,
+            None => self.cell(|cell| text::guid(decoded.provider, cell))?,
+        }
+        let name = decoded.event_name.as_deref().unwrap_or_default();
+        self.out.write_field(name)?;
+        self.cell(|cell| text::decimal(descriptor.id, cell))?;
+        self.named(decoded.level_name.as_ref(), descriptor.level.into())?;
+        self.cell(|cell| text::hexadecimal(descriptor.keyword, 1, cell))?;
+        self.named(decoded.opcode_name.as_ref(), descriptor.opcode.into())?;
+        self.named(decoded.task_name.as_ref(), descriptor.task)?;
+        let activity = Some(decoded.activity).filter(|activity| !activity.is_null());
+        for id in [activity, decoded.related_activity] {
+            self.cell(|cell| {
+                if let Some(id) = id {
+                    text::guid(id, cell);
+                }
+            })?;
+        }
+        self.fields(decoded, columns)?;
+        for name in [&decoded.process_name, &decoded.thread_name] {
+            self.out.write_field(name.as_deref().unwrap_or_default())?;
+        }
+        let message = decoded.message.as_deref().unwrap_or_default();
+        self.out.write_field(message)?;
+        let frames = decoded.stack.iter().flat_map(|stack| &stack.frames);
+        let frames = frames.map(ToString::to_string);
+        self.out.write_field(frames.collect::<Vec<_>>().join("; "))?;
+        self.cell(|cell| text::hex(event.user_data, cell))?;
+        let problems = decoded.problems.iter().map(ToString::to_string);
+        let problems: Vec<String> = problems.collect();
+        self.out.write_field(problems.join("; "))?;
+        self.cell(|cell| {
+            if let Some(duration) = decoded.duration {
+                text::decimal(duration.as_nanos(), cell);
+            }
+        })?;
+        match descriptor.channel {
+            0 => self.out.write_field("")?,
+            channel => self.named(decoded.channel_name.as_ref(), channel.into())?,
+        }
+        self.out.write_record(None::<&[u8]>)?;
+        Ok(())
+    }
+
+    fn cell(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        self.cell.clear();
+        write(self.cell);
+        self.out.write_field(&*self.cell)?;
+        Ok(())
+    }
+
+    fn named(&mut self, name: Option<&Arc<str>>, number: u16) -> io::Result<()> {
+        match name {
+            Some(name) => Ok(self.out.write_field(name.as_bytes())?),
+            None => self.cell(|cell| text::decimal(number, cell)),
+        }
+    }
+
+    fn fields(&mut self, event: &Decoded, columns: Option<&FieldColumns>) -> io::Result<()> {
+        let codes = self.codes;
+        let Some(columns) = columns else {
+            return self.cell(|cell| {
+                for (number, (name, value)) in event.fields.iter().enumerate() {
+                    if number != 0 {
+                        cell.push(b' ');
+                    }
+                    cell.extend_from_slice(name.as_bytes());
+                    cell.push(b'=');
+                    show(value, codes, cell);
+                }
+            });
+        };
+        let mut cells: Vec<Option<&Value>> = vec![None; columns.len()];
+        for (at, (name, value)) in event.fields.iter().enumerate() {
+            let key = (Arc::clone(name), repetition(event, at, name));
+            let place = columns.places.get(&key);
+            if let Some(cell) = place.and_then(|place| cells.get_mut(*place)) {
+                *cell = Some(value);
+            }
+        }
+        for value in cells {
+            self.cell(|cell| match value {
+                // Text in a separate cell needs no quotation marks.
+                Some(Value::Text(text)) => cell.extend_from_slice(text.as_bytes()),
+                Some(value) => show(value, codes, cell),
+                None => {}
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Appends a value in its `Display` form; `codes` selects the alternate form.
+fn show(value: &Value, codes: bool, cell: &mut Vec<u8>) {
+    match value {
+        Value::Int(number) => text::decimal(*number, cell),
+        Value::UInt(number) | Value::ProcessId(number) | Value::ThreadId(number) => {
+            text::decimal(*number, cell);
+        }
+        Value::Hex(number) | Value::Pointer(number) => text::hexadecimal(*number, 1, cell),
+        Value::Guid(guid) => text::guid(*guid, cell),
+        Value::Binary(bytes) => {
+            cell.extend_from_slice(b"hex:");
+            cell.extend_from_slice(Hex(bytes).to_string().as_bytes());
+        }
+        other if codes => cell.extend_from_slice(format!("{other:#}").as_bytes()),
+        other => cell.extend_from_slice(other.to_string().as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

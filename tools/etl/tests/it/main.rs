@@ -1,0 +1,19 @@
+//! The tests of the `etl` command and of its outputs, by subject.
+
+mod browser;
+mod cli;
+mod compare;
+mod damage;
+mod image;
+mod kernel_cli;
+mod merge;
+mod output;
+mod page;
+mod pcapng;
+mod pdb_fixture;
+mod report;
+mod schemas;
+mod symbols;
+mod threads;
+mod timeline;
+mod trim;

@@ -1,0 +1,178 @@
+//! Tests that the commands decode by schemas in traces, and by MOF files.
+
+use std::fs;
+use std::io::Read as _;
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use etl_file::{EncodedRecord, EventRecord, LogFileHeader};
+use etl_fixtures::mof::{self, MOF, payload};
+use etl_fixtures::schema_events::{
+    EventInfo, PROVIDER, Property, file, manifest, metadata, sample,
+};
+use etl_fixtures::trace::{self, Recorded};
+
+#[test]
+fn the_program_decodes_events_by_the_schemas_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    std::fs::write(&path, file()).unwrap();
+    let dump = |more: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+        program.args(["dump", "--format", "json"]).args(more).arg(&path);
+        let output = program.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect::<Vec<serde_json::Value>>()
+    };
+    let of_event = |lines: &[serde_json::Value], timestamp: i64| {
+        let line = lines.iter().find(|line| line["timestamp"] == timestamp);
+        line.expect("the event").clone()
+    };
+    let lines = dump(&[]);
+    let merged = of_event(&lines, 1);
+    assert_eq!(merged["fields"]["Bytes"], 4096);
+    assert_eq!(merged["fields"]["Kind"]["name"], "Network");
+    assert_eq!(merged["message"], "4096 bytes by Network");
+    assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
+    let own = folder.path().join("own.man");
+    std::fs::write(&own, manifest("Own")).unwrap();
+    let lines = dump(&["--man", own.to_str().unwrap()]);
+    assert_eq!(of_event(&lines, 1)["fields"]["Own"], 4096);
+    assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
+}
+
+/// Returns the program's standard error for a file with event schemas, one for each payload.
+fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
+    let records = payloads.into_iter().map(|one| (2, metadata(32, one, 2).encode().unwrap()));
+    let file = trace::of_records(LogFileHeader::default(), 5, records);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    std::fs::write(&path, file).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+    let output = program.arg("stats").arg(&path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let about_the_file = |line: &str| line.split_once("merged.etl: ").unwrap().1.to_owned();
+    said.lines().map(about_the_file).collect()
+}
+
+/// Returns the schema of an event with this id.
+fn with_id(id: u16) -> Vec<u8> {
+    let mut payload = sample().encode();
+    payload[32..34].copy_from_slice(&id.to_le_bytes());
+    payload
+}
+
+#[test]
+fn the_program_names_the_first_defects_and_counts_schemas_that_it_does_not_use() {
+    let damaged = |id| with_id(id)[..100].to_vec();
+    assert_eq!(warnings([with_id(1)]), [""; 0]);
+    let one = warnings([damaged(1)]);
+    assert_eq!(one.len(), 1, "{one:?}");
+    assert!(one[0].starts_with("cannot use the trace's schema of provider "), "{one:?}");
+    let many = warnings((1..=33).map(damaged));
+    assert_eq!(many.len(), 33, "{many:?}");
+    assert_eq!(many[32], "schemas in the trace: 0 events, 0 maps, 0 manifests, 33 defective");
+    let large = |id| {
+        let mut payload = with_id(id);
+        payload.resize(60_000, 0);
+        payload
+    };
+    assert_eq!(
+        warnings((0..300).map(large)),
+        ["schemas in the trace: 279 events, 0 maps, 0 manifests, 21 omitted"]
+    );
+}
+
+/// Returns all compressed data in a report page.
+fn page_data(page: &str) -> Vec<u8> {
+    let parts = page.split("data-part=\"").skip(1);
+    let parts = parts.filter_map(|part| part.split_once('>')?.1.split_once('<'));
+    let mut data = Vec::new();
+    for (part, _) in parts {
+        let part = STANDARD.decode(part.trim()).unwrap();
+        let mut part = flate2::read::DeflateDecoder::new(part.as_slice());
+        part.read_to_end(&mut data).unwrap();
+    }
+    data
+}
+
+#[test]
+fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = [("before", "%1 before"), ("after", "%1 after")].map(|(name, message)| {
+        let event = EventRecord {
+            provider: PROVIDER,
+            descriptor: sample().descriptor,
+            user_data: vec![1, 0, 0, 0],
+            timestamp: 1,
+            ..EventRecord::default()
+        };
+        let info = EventInfo {
+            message,
+            properties: vec![Property {
+                name,
+                in_type: 8, // UInt32
+                ..Property::default()
+            }],
+            top_level: 1,
+            ..sample()
+        };
+        let info = (2, metadata(32, info.encode(), 2).encode().unwrap());
+        let path = folder.path().join(name).with_extension("etl");
+        let records = [event.record(), info.record()];
+        let file = trace::of_records(LogFileHeader::default(), 5, records);
+        std::fs::write(&path, file).unwrap();
+        path
+    });
+    let page = folder.path().join("page.html");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+    let output = program.arg("report").args(paths).arg("-o").arg(&page);
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let data = page_data(&std::fs::read_to_string(page).unwrap());
+    let data = String::from_utf8_lossy(&data);
+    for message in ["1 before", "1 after"] {
+        assert!(data.contains(message), "{message} is not in {data:?}");
+    }
+}
+
+#[test]
+fn the_command_decodes_by_mof_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let classic = EncodedRecord::try_from(&mof::record(1, 2)).unwrap();
+    let mut relogged =
+        EventRecord { provider: mof::CLASS, user_data: payload(), ..EventRecord::default() };
+    relogged.descriptor.opcode = 2;
+    relogged.descriptor.version = 2;
+    let relogged = EncodedRecord::new(&relogged).unwrap();
+    let bytes =
+        trace::of_records(LogFileHeader::default(), 1000, vec![(1, classic), (2, relogged)]);
+    fs::write(path("a.etl"), bytes).unwrap();
+    let wide = MOF.encode_utf16().flat_map(u16::to_le_bytes);
+    fs::write(path("a.mof"), [0xFF, 0xFE].into_iter().chain(wide).collect::<Vec<u8>>()).unwrap();
+    fs::write(path("b.mof"), "class").unwrap();
+    let etl = |command: &str, mof: &str| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_etl"));
+        let output =
+            run.arg(command).arg(path("a.etl")).arg("--mof").arg(path(mof)).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, out, _) = etl("dump", "a.mof");
+    assert_eq!(code, Some(0));
+    for name in ["Contoso", "Start", "End"] {
+        assert!(out.contains(name), "{out}");
+    }
+    assert_eq!(out.matches("Client=\"pc\" Kind=6").count(), 2, "{out}");
+    assert!(!out.contains("Partial"), "{out}");
+    let (_, out, _) = etl("stats", "a.mof");
+    assert!(out.contains("Start") && !out.contains("Not decoded"), "{out}");
+    let (code, _, error) = etl("dump", "b.mof");
+    assert_eq!(code, Some(1));
+    assert!(error.contains("b.mof: line 1: expected the name of a class"), "{error}");
+}
