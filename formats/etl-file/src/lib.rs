@@ -13,11 +13,11 @@
 //! - [`read`]: traces, including damaged traces.
 //! - [`mod@decode`]: decoding of events with their own metadata or a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
-//! - [`analysis`]: data that a trace contains about its own events: [`names`] of processes, threads
-//!   and images, [`stacks`] that are joined with their events, and [`symbols`] from PDBs.
+//! - [`completion`]: completion of events with other data from their trace: [`names`] of processes,
+//!   threads and images, [`stacks`] that are joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images, which describe events.
-//! - [`stream`]: the decoded events of a trace of any length; all outputs consume it.
-//! - [`pass`]: a stream that is decoded on several threads.
+//! - [`pipeline`]: the steps from the records of a trace of any length to its decoded events; all
+//!   outputs use it.
 //! - [`compare`]: comparison with other decoders' output for a trace.
 //! - [`schemas`]: the schemas that traces themselves contain.
 //! - [`select`]: selection of events; [`trim`]: selection of the records that a part of a trace
@@ -26,7 +26,7 @@
 //! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`pcapng`]: output as tables, for programs,
 //!   for spreadsheets, for timelines and for analyzers of packets; [`stats`]: counts.
 
-pub mod analysis;
+pub mod completion;
 pub mod compression;
 mod cursor;
 pub mod decode;
@@ -36,15 +36,13 @@ mod input;
 mod layout;
 pub mod merge;
 pub mod names;
-pub mod ordered;
-pub mod pass;
+pub mod pipeline;
 pub mod read;
 pub mod record;
 pub mod select;
 pub mod show;
 pub mod spans;
 pub mod stacks;
-pub mod stream;
 pub mod symbols;
 pub mod time;
 pub mod trim;
@@ -57,6 +55,7 @@ pub use decode::wpp;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;
+pub use pipeline::Pipeline;
 pub use read::{Event, Trace, TraceFile};
 pub use record::{EncodedRecord, EventDescriptor, EventRecord, ExtendedItem};
 pub use select::Selection;

@@ -27,6 +27,18 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Selects all events.
+    pub const ALL: &'static Self = &Self {
+        providers: Vec::new(),
+        events: Vec::new(),
+        level: None,
+        keyword: None,
+        activity: None,
+        processes: Vec::new(),
+        from: None,
+        to: None,
+    };
+
     /// Returns true if the event is selected.
     #[must_use]
     pub fn wants(&self, event: &Decoded) -> bool {

@@ -7,15 +7,17 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
+use std::io::{Read, Seek};
 
 use crate::catalog::Catalog;
+use crate::completion::Tables;
 use crate::decode::{Decoded, Decoder, Kind};
 use crate::names::{Names, Running};
-use crate::read::RecordRef;
+use crate::pipeline::decode_record;
+use crate::read::{ReadError, RecordRef, TraceFile};
 use crate::schemas;
 use crate::select::Selection;
 use crate::stacks;
-use crate::stream::decode_record;
 
 /// The reason why a record is in a part of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,23 +67,34 @@ pub struct Trimmer<'a> {
 }
 
 impl<'a> Trimmer<'a> {
-    /// Returns a trimmer for a trace. The catalog contains the providers' names; `names` comes from
-    /// the trace's own events and is needed to select by process.
-    #[must_use]
-    pub fn new(selection: &'a Selection, catalog: &'a Catalog, names: Names) -> Self {
-        Self {
+    /// Returns a trimmer for a trace. The catalog contains the providers' names. To select by
+    /// process, reads the trace for the names of processes.
+    ///
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read.
+    pub fn read<R: Read + Seek>(
+        file: &mut TraceFile<R>,
+        selection: &'a Selection,
+        catalog: &'a Catalog,
+    ) -> Result<Self, ReadError> {
+        let names = if selection.processes.is_empty() {
+            Names::new()
+        } else {
+            Tables::collect(file)?.names
+        };
+        Ok(Self {
             selection,
             decoder: Decoder::new(catalog),
             names,
             running: Running::new(),
             times: Recent::default(),
             halves: Recent::default(),
-        }
+        })
     }
 
     /// Returns the reason why the next record is in the part, or `None` if it is not.
     pub fn keeps(&mut self, record: &RecordRef<'_>) -> Option<Kept> {
-        let Some(mut event) = decode_record(record, &mut self.decoder) else {
+        let Some((_, mut event)) = decode_record(record, &mut self.decoder) else {
             // Only the record's time is known.
             let is_selected =
                 self.selection.is_by_time() && self.selection.wants_time(record.time());

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use etl_file::{Catalog, Decoded, EventRecord, Trace, kernel, read::OtherKind, stream, symbols};
+use etl_file::{Catalog, Decoded, EventRecord, Pipeline, Trace, kernel, read::OtherKind, symbols};
 use serde_json::{Value, json};
 use standin_kernel::{
     BugCheck, EnableParameters, Fault, Guid, Identity, Kernel, KernelError, NtStatus, Recording,
@@ -88,13 +88,8 @@ impl Bench {
 fn decode_all(file: &Path) -> Vec<Decoded> {
     let catalog = catalog();
     let mut trace = etl_file::TraceFile::open(file).unwrap();
-    let selection = etl_file::Selection::default();
-    let mut events = stream::Events::new(&mut trace, &catalog, &selection);
-    let mut all = Vec::new();
-    while let Some((_, decoded)) = events.next().unwrap() {
-        all.push(decoded);
-    }
-    all
+    let (events, _) = etl_fixtures::trace::events(&mut trace, &Pipeline::new(&catalog));
+    events.into_iter().map(|(_, decoded)| decoded).collect()
 }
 
 fn texts(events: &[Decoded]) -> Vec<&str> {

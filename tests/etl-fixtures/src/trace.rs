@@ -1,13 +1,15 @@
 //! Files that the writer creates, with manifest-based and `TraceLogging` events.
 
-use std::io::Cursor;
+use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use etl_file::pipeline::Summary;
+use etl_file::read::{Event, ReadError};
 use etl_file::record::ext_type;
 use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
 use etl_file::{
-    ClockType, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid,
-    LogFileHeader,
+    ClockType, Decoded, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid,
+    LogFileHeader, Pipeline, TraceFile,
 };
 
 /// The manifest of [`MANIFEST_PROVIDER`].
@@ -282,4 +284,28 @@ pub fn of_records<R: Recorded>(
         }
     }
     of_buffers(header, flushed, buffers)
+}
+
+/// Returns the events that a pipeline makes of a file, as recorded and decoded, and its counts.
+///
+/// # Panics
+/// Panics if the file cannot be read.
+pub fn events<R: Read + Seek + Send>(
+    file: &mut TraceFile<R>,
+    pipeline: &Pipeline<'_>,
+) -> (Vec<(Event, Decoded)>, Summary) {
+    let mut all = Vec::new();
+    let result: Result<Summary, ReadError> = pipeline.run(
+        file,
+        || (),
+        |(), event, decoded, batch: &mut Vec<_>| {
+            batch.push((event.to_event(), decoded));
+            Ok(())
+        },
+        |batch| {
+            all.append(batch);
+            Ok(())
+        },
+    );
+    (all, result.unwrap())
 }

@@ -7,126 +7,52 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use etl_file::catalog::Catalog;
-use etl_file::decode::Decoded;
-use etl_file::read::{EventRef, TraceFile, TraceHeader};
-use etl_file::select::Selection;
+use etl_file::Pipeline;
+use etl_file::pipeline::{RecordCounts, Summary};
+use etl_file::read::{ReadError, TraceFile, TraceHeader};
 use etl_file::show::Members;
-use etl_file::stream::{
-    Additions, Contents, Events, OutputError, RecordCounts, Summary, hide_hardware_addresses, view,
-};
 use etl_file::time::FileTime;
 use serde::Serialize;
 
-/// Writes a trace's header, then the selected events, sorted by time, then the last line.
+/// The reason why the lines of a trace could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum LinesError {
+    /// The trace could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Writes a trace's header, then the selected events, sorted by time, then the last line. The output
+/// need not be buffered. Returns the counts of the trace.
 ///
 /// # Errors
-/// Fails with [`OutputError`] if the trace cannot be read or the output cannot be written.
-pub fn write_lines<R: Read + Seek>(
+/// Fails with [`LinesError`] if the trace cannot be read or the output cannot be written.
+pub fn write_lines<R: Read + Seek + Send>(
     file: &mut TraceFile<R>,
-    catalog: &Catalog,
-    selection: &Selection,
-    out: impl Write,
-) -> Result<Summary, OutputError> {
-    let mut writer = Writer::new(out);
-    writer.header(file.header(), file.buffers())?;
-    let mut events = if Contents::of(file)?.completes {
-        Events::complete(file, catalog, selection, &Additions::default())?
-    } else {
-        Events::new(file, catalog, selection)
-    };
-    while let Some((record, mut decoded)) = events.next()? {
-        if let Some(event) = view(&record) {
-            let hidden = hide_hardware_addresses(&record, &mut decoded);
-            let user_data = hidden.as_deref().unwrap_or(event.user_data);
-            writer.event(&EventRef { user_data, ..event }, &decoded)?;
-        }
-    }
-    let summary = events.summary();
-    writer.end(&summary)?;
+    pipeline: &Pipeline<'_>,
+    mut out: impl Write,
+) -> Result<Summary, LinesError> {
+    out.write_all(&line(&HeaderLine::new(file.header(), file.buffers()))?)?;
+    let written: Result<Summary, LinesError> = pipeline.run(
+        file,
+        Members::default,
+        |members, event, decoded, lines: &mut Vec<u8>| Ok(members.line(event, &decoded, lines)?),
+        |lines| Ok(out.write_all(lines)?),
+    );
+    let summary = written?;
+    out.write_all(&line(&EndLine::new(&summary))?)?;
+    out.flush()?;
     Ok(summary)
 }
 
-/// Writes the lines of a trace.
-///
-/// Lines are buffered in memory. Dropping the writer writes the rest and ignores errors;
-/// [`end`](Self::end) returns them.
-#[derive(Debug)]
-pub struct Writer<W: Write> {
-    out: W,
-    /// The lines that have not been written yet.
-    lines: Vec<u8>,
-    members: Members,
-}
-
-impl<W: Write> Drop for Writer<W> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _unheard = self.write_lines();
-        }
-    }
-}
-
-/// The number of bytes after which lines are written out.
-const MANY: usize = 1 << 16;
-
-impl<W: Write> Writer<W> {
-    /// Returns a writer of lines to `out`, which need not be buffered.
-    pub fn new(out: W) -> Self {
-        Self { out, lines: Vec::new(), members: Members::default() }
-    }
-
-    /// Writes the line for the trace's header.
-    ///
-    /// # Errors
-    /// Fails with the output's error.
-    pub fn header(&mut self, header: &TraceHeader, buffers_read: u32) -> io::Result<()> {
-        self.serialized(&HeaderLine::new(header, buffers_read))
-    }
-
-    /// Writes an event's line. `event` is the event as recorded.
-    ///
-    /// # Errors
-    /// Fails with the output's error.
-    pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
-        self.members.line(event, decoded, &mut self.lines)?;
-        if self.lines.len() >= MANY {
-            self.write_lines()?;
-        }
-        Ok(())
-    }
-
-    /// Writes lines that [`Members::line`] created.
-    ///
-    /// # Errors
-    /// Fails with the output's error.
-    pub fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.write_lines()?;
-        self.out.write_all(lines)
-    }
-
-    /// Writes the buffered lines, and empties the buffer even if that fails.
-    fn write_lines(&mut self) -> io::Result<()> {
-        let result = self.out.write_all(&self.lines);
-        self.lines.clear();
-        result
-    }
-
-    /// Writes the last line, and flushes the output.
-    ///
-    /// # Errors
-    /// Fails with the output's error.
-    pub fn end(&mut self, summary: &Summary) -> io::Result<()> {
-        self.serialized(&EndLine::new(summary))?;
-        self.write_lines()?;
-        self.out.flush()
-    }
-
-    fn serialized(&mut self, line: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.lines, line)?;
-        self.lines.push(b'\n');
-        Ok(())
-    }
+/// Formats an object on one line.
+fn line(object: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(object)?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 #[derive(Serialize)]
@@ -241,6 +167,3 @@ impl Serialize for Skipped<'_> {
         }))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -13,21 +13,19 @@ use etl::compare::{self, Comparison, Other, OtherError, Ours, OursError};
 use etl::pcapng::{self, Capture};
 use etl::stats::Stats;
 use etl::{csv, json, perfetto, report, table};
-use etl_file::analysis::FirstPass;
 use etl_file::catalog::LoadError;
+use etl_file::completion::Completion;
 use etl_file::image::ImageError;
 use etl_file::kernel::MofError;
 use etl_file::merge::{self, MergeError};
-use etl_file::names::Names;
-use etl_file::pass::{self, Pass};
+use etl_file::pipeline::{FirstPass, Summary, available_threads};
 use etl_file::read::{Damages, Event, EventRef, OtherFormat, ReadError, RecordRef};
-use etl_file::show::{Escaped, Members};
+use etl_file::show::Escaped;
 use etl_file::stacks::StackCounts;
-use etl_file::stream::{Additions, Contents, Summary};
 use etl_file::symbols::{self, SymbolError, Symbols};
 use etl_file::trim::{Kept, Trimmer};
 use etl_file::wpp::FormatsError;
-use etl_file::{Catalog, Decoded, FileTime, Guid, Selection, TraceFile};
+use etl_file::{Catalog, Decoded, FileTime, Guid, Pipeline, Selection, TraceFile};
 
 /// Returns the definition of the command line.
 fn command() -> Command {
@@ -158,7 +156,7 @@ fn tmf() -> Arg {
 fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure> {
     let failed = |source| Failure::Read { file: file.to_owned(), source };
     let mut trace = TraceFile::open(file).map_err(failed)?;
-    let Contents { schemas, completes } = Contents::of(&mut trace).map_err(failed)?;
+    let FirstPass { schemas, can_complete } = FirstPass::read(&mut trace).map_err(failed)?;
     schemas.add_to(catalog);
     for defect in schemas.defects() {
         warn(&format_args!("{}: {defect}", file.display()));
@@ -167,7 +165,7 @@ fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure
     if counts.dropped > 0 || counts.defective > schemas.defects().len() {
         warn(&format_args!("{}: schemas in the trace: {counts}", file.display()));
     }
-    Ok((trace, completes))
+    Ok((trace, can_complete))
 }
 
 /// Returns the option for process and thread names.
@@ -531,34 +529,55 @@ struct Input {
     path: PathBuf,
     file: TraceFile,
     catalog: Catalog,
-    additions: Additions,
+    completion: Completion,
     /// True to show status codes with their names.
     codes: bool,
     /// True to show the addresses of network adapters.
     hardware_addresses: bool,
     /// True if the file's kernel events can complete its other events.
-    completes: bool,
+    can_complete: bool,
     threads: NonZeroUsize,
 }
 
 impl Input {
     fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
         let mut catalog = catalog(arguments)?;
-        let additions =
-            Additions { names: arguments.get_flag("names"), symbols: symbols(arguments)? };
-        catalog.add_formats(additions.symbols.formats());
+        let completion =
+            Completion { names: arguments.get_flag("names"), symbols: symbols(arguments)? };
+        catalog.add_formats(completion.symbols.formats());
         let path = required::<PathBuf>(arguments, "file")?.clone();
-        let (file, completes) = open(&path, &mut catalog)?;
+        let (file, can_complete) = open(&path, &mut catalog)?;
         let threads = arguments.get_one::<u16>("threads").copied().map(usize::from);
-        let threads = threads.and_then(NonZeroUsize::new).unwrap_or_else(pass::available_threads);
+        let threads = threads.and_then(NonZeroUsize::new).unwrap_or_else(available_threads);
         // Only `dump` has these options.
         let [codes, hardware_addresses] = ["codes", "hardware-addresses"]
             .map(|name| arguments.try_get_one::<bool>(name).is_ok_and(|flag| flag == Some(&true)));
-        Ok(Self { path, file, catalog, additions, codes, hardware_addresses, completes, threads })
+        Ok(Self {
+            path,
+            file,
+            catalog,
+            completion,
+            codes,
+            hardware_addresses,
+            can_complete,
+            threads,
+        })
+    }
+
+    /// Returns the file, and the pipeline for its selected events.
+    fn pipeline<'a>(&'a mut self, selection: &'a Selection) -> (&'a mut TraceFile, Pipeline<'a>) {
+        let pipeline = Pipeline {
+            selection,
+            completion: self.can_complete.then_some(&self.completion),
+            hardware_addresses: self.hardware_addresses,
+            threads: self.threads,
+            ..Pipeline::new(&self.catalog)
+        };
+        (&mut self.file, pipeline)
     }
 
     /// Passes the selected events to `each`, and the output of each batch to `take` in time order;
-    /// see [`Pass::run`].
+    /// see [`Pipeline::run`].
     fn events<S, T: Default + Send>(
         &mut self,
         selection: &Selection,
@@ -566,30 +585,26 @@ impl Input {
         each: impl Fn(&mut S, &EventRef<'_>, Decoded, &mut T) -> Result<(), Failure> + Sync,
         take: impl FnMut(&mut T) -> Result<(), Failure>,
     ) -> Result<Summary, Failure> {
-        let pass = Pass {
-            catalog: &self.catalog,
-            selection,
-            additions: self.completes.then_some(&self.additions),
-            hardware_addresses: self.hardware_addresses,
-            threads: self.threads,
-        };
-        pass.run(&mut self.file, state, each, take).map_err(|failure| match failure {
-            Failure::Pass(source) => Failure::Read { file: self.path.clone(), source },
-            other => other,
-        })
+        let (file, pipeline) = self.pipeline(selection);
+        pipeline.run(file, state, each, take).map_err(|failure| self.named(failure))
     }
 
-    /// Passes the selected events to `take` in batches, in time order.
-    fn decoded(
+    /// Adds the file's name to the failure of a pass.
+    fn named(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Pass(source) => Failure::Read { file: self.path.clone(), source },
+            other => other,
+        }
+    }
+
+    /// Passes the selected events to `take` in time order.
+    fn each(
         &mut self,
         selection: &Selection,
-        take: impl FnMut(&mut Vec<Decoded>) -> Result<(), Failure>,
+        take: impl FnMut(Decoded) -> Result<(), Failure>,
     ) -> Result<Summary, Failure> {
-        let keep = |(): &mut (), _: &EventRef<'_>, decoded, batch: &mut Vec<Decoded>| {
-            batch.push(decoded);
-            Ok(())
-        };
-        self.events(selection, || (), keep, take)
+        let (file, pipeline) = self.pipeline(selection);
+        pipeline.each(file, take).map_err(|failure| self.named(failure))
     }
 
     /// Prints the damage, and returns a failure exit code if there is any.
@@ -625,9 +640,7 @@ fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut ours = Ours::default();
     let path = input.path.clone();
     let failed = |source| Failure::Compare { file: path.clone(), source };
-    let summary = input.decoded(&selection, |events| {
-        events.drain(..).try_for_each(|event| ours.add(event)).map_err(failed)
-    })?;
+    let summary = input.each(&selection, |event| ours.add(event).map_err(failed))?;
     let mut results = Vec::new();
     for path in arguments.get_many::<PathBuf>("others").unwrap_or_default() {
         let mut other = Other::open(path)?;
@@ -651,7 +664,7 @@ fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
     let selection = selection(arguments);
     // The process of a performance event is only known after name resolution.
-    input.additions.names |= !selection.processes.is_empty();
+    input.completion.names |= !selection.processes.is_empty();
     let format = *required::<Format>(arguments, "format")?;
     let by_field = arguments.get_flag("fields");
     let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
@@ -713,16 +726,12 @@ fn print(
             Ok(summary)
         }
         Format::Json => {
-            let mut writer = json::Writer::new(out);
-            writer.header(&header, buffers)?;
-            let line =
-                |members: &mut Members, event: &EventRef<'_>, decoded, lines: &mut Vec<u8>| {
-                    Ok(members.line(event, &decoded, lines)?)
-                };
-            let summary = input
-                .events(selection, Members::default, line, |lines| Ok(writer.lines(lines)?))?;
-            writer.end(&summary)?;
-            Ok(summary)
+            let (file, pipeline) = input.pipeline(selection);
+            let written = json::write_lines(file, &pipeline, out);
+            written.map_err(|failure| match failure {
+                json::LinesError::Read(source) => input.named(source.into()),
+                json::LinesError::Write(source) => source.into(),
+            })
         }
         Format::Csv => {
             let columns = if by_field { Some(columns(input, selection)?) } else { None };
@@ -767,9 +776,7 @@ fn timeline(
 ) -> Result<Summary, Failure> {
     let header = input.file.header().clone();
     let mut writer = perfetto::Writer::new(out, &header.session);
-    let summary = input.decoded(selection, |events| {
-        Ok(events.iter().try_for_each(|event| writer.event(event))?)
-    })?;
+    let summary = input.each(selection, |event| Ok(writer.event(&event)?))?;
     for (kind, count) in summary.skipped.iter() {
         let count = count.records;
         complain(&format_args!(
@@ -814,8 +821,9 @@ fn packets(
     let path = input.path.clone();
     let say = |what: &dyn std::fmt::Display| complain(&format_args!("{}: {what}", path.display()));
     let header = input.file.header().clone();
-    let failed = |source| Failure::Read { file: path.clone(), source };
-    let capture = Capture::of(&mut input.file).map_err(failed)?;
+    let captured = Capture::read(&mut input.file, input.threads);
+    let (capture, found) =
+        captured.map_err(|source| Failure::Read { file: path.clone(), source })?;
     if capture.of_pktmon != 0 {
         say(&format_args!(
             "omitting {} packets of Microsoft-Windows-PktMon; `pktmon etl2pcap` converts them",
@@ -824,13 +832,11 @@ fn packets(
     }
     if capture.events == 0 {
         // The packets may have been in the damaged parts.
-        let mut records = input.file.records();
-        while records.advance().map_err(failed)? {}
-        list(&path.display(), records.damages());
+        list(&path.display(), &found.damages);
         return Err(Failure::NoPackets { file: path });
     }
     // Packets can be selected by process name; no other names matter here.
-    input.completes &= input.additions.names;
+    input.can_complete &= input.completion.names;
     let mut writer = pcapng::Writer::new(out, &header, capture)?;
     let keep = |(): &mut (), event: &EventRef<'_>, _, batch: &mut Vec<Event>| {
         if pcapng::concerns(event) {
@@ -912,12 +918,9 @@ fn tell_late(file: &Path, summary: &Summary) {
 
 fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
-    let Input { path, file, catalog, additions, completes, threads, .. } = &mut input;
-    let failed = |source| Failure::Read { file: path.clone(), source };
-    let (mut stats, damages) = Stats::of(file, catalog, *threads).map_err(failed)?;
-    if *completes {
-        stats.complete(file, catalog, additions, *threads).map_err(failed)?;
-    }
+    let (file, pipeline) = input.pipeline(Selection::ALL);
+    let (stats, damages) =
+        Stats::read(file, &pipeline).map_err(|failure| input.named(failure.into()))?;
     let mut out = io::stdout().lock();
     write!(out, "{}", stats.render())?;
     out.flush()?;
@@ -1008,24 +1011,23 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let selection = selection(arguments);
     let all = selection == Selection::default();
     let loaded = catalog(arguments)?;
-    let (mut traces, mut catalogs, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut traces, mut catalogs) = (Vec::new(), Vec::new());
+    let failed = |file: &Path, source| Failure::Read { file: file.to_owned(), source };
     for &file in &files {
         // A file's schemas apply only to its own events.
         let mut catalog = loaded.clone();
-        let failed = |source| Failure::Read { file: file.clone(), source };
-        let mut trace =
-            if all { TraceFile::open(file).map_err(failed)? } else { open(file, &mut catalog)?.0 };
-        names.push(if selection.processes.is_empty() {
-            Names::new()
+        traces.push(if all {
+            TraceFile::open(file).map_err(|error| failed(file, error))?
         } else {
-            FirstPass::of(&mut trace).map_err(failed)?.names
+            open(file, &mut catalog)?.0
         });
-        traces.push(trace);
         catalogs.push(catalog);
     }
-    let parts = catalogs.iter().zip(names);
-    let parts = parts.map(|(catalog, names)| Trimmer::new(&selection, catalog, names));
-    let mut parts: Vec<Trimmer<'_>> = if all { Vec::new() } else { parts.collect() };
+    let mut parts = Vec::new();
+    for ((trace, catalog), file) in traces.iter_mut().zip(&catalogs).zip(&files).filter(|_| !all) {
+        let part = Trimmer::read(trace, &selection, catalog);
+        parts.push(part.map_err(|error| failed(file, error))?);
+    }
     let to = out(arguments)?;
     let name = to.display().to_string();
     let options = merge::Options { compress: arguments.get_flag("compress") };
@@ -1074,15 +1076,15 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut loaded = catalog(arguments)?;
-    let symbols = symbols(arguments)?;
-    loaded.add_formats(symbols.formats());
+    let completion = Completion { names: true, symbols: symbols(arguments)? };
+    loaded.add_formats(completion.symbols.formats());
     let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let mut files = Vec::new();
     for path in paths {
         // A file's schemas apply only to its own events.
         let mut catalog = loaded.clone();
-        let (file, completes) = open(path, &mut catalog)?;
-        files.push((path.display().to_string(), file, catalog, completes));
+        let (file, can_complete) = open(path, &mut catalog)?;
+        files.push((path.display().to_string(), file, catalog, can_complete));
     }
     let limit = arguments.get_one("limit").copied();
     let limit = limit.unwrap_or(report::DEFAULT_LIMIT);
@@ -1091,14 +1093,16 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         report::Writer::new(title.join(", "), limit).map_err(report::SourceError::Write)?;
     let mut sources: Vec<report::Source<'_, File>> = files
         .iter_mut()
-        .map(|(name, file, catalog, completes)| report::Source {
+        .map(|(name, file, catalog, can_complete)| report::Source {
             name,
             file,
-            catalog,
-            completes: *completes,
+            pipeline: Pipeline {
+                completion: can_complete.then_some(&completion),
+                ..Pipeline::new(catalog)
+            },
         })
         .collect();
-    let damages = page.add_files(&mut sources, &symbols)?;
+    let damages = page.add_files(&mut sources)?;
     let out = out(arguments)?;
     let mut written = None;
     write_out(arguments, |file| {

@@ -1,25 +1,19 @@
 //! Counts a trace's events.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read, Seek};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table, presets};
+use etw_wire::Guid;
 
-use etl_file::catalog::Catalog;
-use etl_file::decode::kernel;
-use etl_file::decode::{Decoded, Decoder, Problem};
-use etl_file::ordered::ordered;
-use etl_file::pass::Pass;
-use etl_file::read::{
-    Damages, EventRef, ReadError, RecordBatch, RecordRef, TraceFile, TraceHeader,
-};
-use etl_file::select::Selection;
+use etl_file::decode::{Decoded, Problem};
+use etl_file::pipeline::{Pipeline, Summary};
+use etl_file::read::{Damages, EventRef, ReadError, TraceFile};
 use etl_file::show::Escaped;
 use etl_file::stacks::StackCounts;
-use etl_file::stream::{Additions, RecordCounts};
 use etl_file::time::FileTime;
 
 /// The counts of one kind of event.
@@ -46,229 +40,115 @@ type Names = [String; 3];
 /// skipped records.
 #[derive(Debug, Default)]
 pub struct Stats {
-    counts: BTreeMap<Names, Count>,
-    /// The names and counts, by the decoder's number for the kind.
-    recent: HashMap<u64, (Names, Count)>,
-    first: Option<FileTime>,
-    last: Option<FileTime>,
-    /// The number of events with user data but without a schema.
-    unknown: u64,
-    /// The number of events of all forms that could not be decoded completely, including those
-    /// without a schema.
-    with_problems: u64,
-    /// The number of system records with an unknown layout; no other count includes them.
-    of_system: u64,
-    /// The number of WPP messages without a loaded format.
-    without_format: u64,
-    skipped: RecordCounts,
-    late: u64,
-    damaged: u64,
+    part: Part,
+    summary: Summary,
     events_lost: u32,
     buffers_lost: u32,
     /// The number of events by process and process name, if names are requested.
     processes: Processes,
-    stacks: StackCounts,
 }
 
-/// Returns the names for an event that is not an event record.
-fn names(event: &Decoded) -> Names {
-    let or = |name: &Option<Arc<str>>, other: String| name.as_deref().map_or(other, str::to_owned);
-    let level = event.descriptor.level.to_string();
-    [
-        or(&event.provider_name, event.provider.to_string()),
-        or(&event.event_name, format!("id {}", event.descriptor.id)),
-        or(&event.level_name, level),
-    ]
+/// The counts of consecutive events.
+#[derive(Debug, Default)]
+struct Part {
+    counts: BTreeMap<Names, Count>,
+    /// The counts that have not been added to the counts by name yet, by a hash of their kind.
+    recent: HashMap<u64, (Kind, Count)>,
+    first: Option<FileTime>,
+    last: Option<FileTime>,
+    /// The number of events with user data but without a schema.
+    unknown: u64,
 }
 
-/// The maximum number of separately counted combinations of provider, event and level; all others
-/// are counted together.
-const MAX_COUNTS: usize = 50_000;
+/// Everything that determines the names of an event.
+#[derive(Debug, PartialEq)]
+struct Kind {
+    provider: Guid,
+    id: u16,
+    level: u8,
+    /// The names of provider, event and level.
+    names: [Option<Arc<str>>; 3],
+}
 
-impl Stats {
-    /// Counts a trace's events on several threads.
-    ///
-    /// # Errors
-    /// Fails with [`ReadError::Io`] if the file cannot be read.
-    pub fn of<R: Read + Seek + Send>(
-        file: &mut TraceFile<R>,
-        catalog: &Catalog,
-        threads: NonZeroUsize,
-    ) -> Result<(Self, Damages), ReadError> {
-        let mut stats = Self::default();
-        stats.note_losses(file.header());
-        let mut records = file.records();
-        ordered(
-            threads,
-            |push| records.in_batches(push),
-            || Decoder::new(catalog),
-            |decoder, batch: RecordBatch| {
-                let mut part = Self::default();
-                for record in batch.iter() {
-                    part.add(&record, decoder);
-                }
-                part.fold();
-                part
-            },
-            |part| {
-                stats.absorb(std::mem::take(part));
-                Ok(())
-            },
-        )?;
-        stats.late = records.late();
-        let damages = records.damages().clone();
-        stats.damaged = damages.count();
-        Ok((stats, damages))
+impl Kind {
+    fn of(event: &Decoded) -> Self {
+        Self {
+            provider: event.provider,
+            id: event.descriptor.id,
+            level: event.descriptor.level,
+            names: Self::names_of(event).map(Clone::clone),
+        }
     }
 
-    /// Adds the counts of later records.
-    fn absorb(&mut self, part: Self) {
-        for (names, count) in part.counts {
+    const fn names_of(event: &Decoded) -> [&Option<Arc<str>>; 3] {
+        [&event.provider_name, &event.event_name, &event.level_name]
+    }
+
+    /// Returns true if an event is of this kind.
+    fn is_of(&self, event: &Decoded) -> bool {
+        let is_same = |(one, other): (&Option<Arc<str>>, &Option<Arc<str>>)| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        self.provider == event.provider
+            && self.id == event.descriptor.id
+            && self.level == event.descriptor.level
+            && self.names.iter().zip(Self::names_of(event)).all(is_same)
+    }
+
+    /// Returns a hash. Events of a kind whose names are different copies can have different hashes.
+    fn hash(event: &Decoded) -> u64 {
+        let [provider, name, _] = Self::names_of(event).map(|name| {
+            let name = name.as_ref().map(Arc::as_ptr);
+            name.map_or(0, |name| name.cast::<u8>().addr() as u64)
+        });
+        provider.rotate_left(32)
+            ^ name
+            ^ u64::from(event.descriptor.id) << 48
+            ^ u64::from(event.descriptor.level) << 40
+    }
+
+    fn into_names(self) -> Names {
+        let [provider, event, level] = self.names;
+        let or =
+            |name: Option<Arc<str>>, other: String| name.as_deref().map_or(other, str::to_owned);
+        [
+            or(provider, self.provider.to_string()),
+            or(event, format!("id {}", self.id)),
+            or(level, self.level.to_string()),
+        ]
+    }
+}
+
+impl Part {
+    fn add(&mut self, record: &EventRef<'_>, event: &Decoded) {
+        self.unknown += u64::from(is_unknown(event));
+        let count = Count { events: 1, bytes: record.size as u64 };
+        match self.recent.entry(Kind::hash(event)) {
+            Entry::Occupied(mut known) if known.get().0.is_of(event) => {
+                known.get_mut().1.add(count)
+            }
+            Entry::Occupied(mut other) => {
+                let (other, counted) = other.insert((Kind::of(event), count));
+                Self::count(&mut self.counts, other.into_names()).add(counted);
+            }
+            Entry::Vacant(new) => {
+                new.insert((Kind::of(event), count));
+            }
+        }
+        self.first.get_or_insert(event.time);
+        self.last = Some(event.time);
+    }
+
+    /// Adds the counts of later events.
+    fn absorb(&mut self, later: Self) {
+        let recent = later.recent.into_values().map(|(kind, count)| (kind.into_names(), count));
+        for (names, count) in later.counts.into_iter().chain(recent) {
             Self::count(&mut self.counts, names).add(count);
         }
-        self.first = self.first.or(part.first);
-        self.last = part.last.or(self.last);
-        self.unknown += part.unknown;
-        self.with_problems += part.with_problems;
-        self.of_system += part.of_system;
-        self.without_format += part.without_format;
-        self.skipped.absorb(part.skipped);
-    }
-
-    /// Also counts the stacks that belong to other events and, if names are requested, the events
-    /// of each process. Reads the trace again, which is only necessary for traces with
-    /// [`Contents::completes`](etl_file::stream::Contents::completes).
-    ///
-    /// # Errors
-    /// Fails with [`ReadError::Io`] if the file cannot be read.
-    pub fn complete<R: Read + Seek + Send>(
-        &mut self,
-        file: &mut TraceFile<R>,
-        catalog: &Catalog,
-        additions: &Additions,
-        threads: NonZeroUsize,
-    ) -> Result<(), ReadError> {
-        let selection = &Selection::default();
-        let pass = Pass {
-            catalog,
-            selection,
-            additions: Some(additions),
-            hardware_addresses: false,
-            threads,
-        };
-        let counted = |(): &mut (), _: &EventRef<'_>, event: Decoded, part: &mut Processes| {
-            if additions.names {
-                let process = match (&event.process_name, event.process_id) {
-                    (Some(name), id) => format!("{name} ({id})"),
-                    (None, u32::MAX) => "(unknown)".to_owned(),
-                    (None, id) => format!("({id})"),
-                };
-                *part.entry(process).or_default() += 1;
-            }
-            Ok(())
-        };
-        let summary = pass.run(
-            file,
-            || (),
-            counted,
-            |part| {
-                for (process, events) in std::mem::take(part) {
-                    self.count_process(process, events);
-                }
-                Ok::<_, ReadError>(())
-            },
-        )?;
-        self.stacks = summary.stacks;
-        Ok(())
-    }
-
-    /// Counts events for a process, or for all other processes.
-    fn count_process(&mut self, mut process: String, events: u64) {
-        if self.processes.len() >= MAX_COUNTS && !self.processes.contains_key(&process) {
-            "(others)".clone_into(&mut process);
-        }
-        *self.processes.entry(process).or_default() += events;
-    }
-
-    const fn note_losses(&mut self, header: &TraceHeader) {
-        self.events_lost = header.events_lost;
-        self.buffers_lost = header.buffers_lost;
-    }
-
-    fn add(&mut self, record: &RecordRef<'_>, decoder: &mut Decoder<'_>) {
-        let size = u64::try_from(record.bytes.len()).unwrap_or(u64::MAX);
-        if let Some(event) = record.event() {
-            let classes = decoder.catalog().classes();
-            let (number, kind) = decoder.describe(&event);
-            let of_class = if kind.event_name.is_none() {
-                kernel::names_of_event(&event, classes)
-            } else {
-                None
-            };
-            let has_problems = if of_class.is_some() {
-                let found = kernel::decode_event(&event, classes);
-                let problems = found.map(|event| event.problems).unwrap_or_default();
-                let of_system = problems.iter().any(Problem::is_of_system);
-                self.of_system += u64::from(of_system);
-                !of_system && !problems.is_empty()
-            } else {
-                self.unknown += u64::from(kind.is_unknown(&event));
-                kind.has_problems(&event)
-            };
-            self.with_problems += u64::from(has_problems);
-            let (_, count) = self.recent.entry(number).or_insert_with(|| {
-                let descriptor = &event.descriptor;
-                let or = |name: &Option<Arc<str>>, other: String| {
-                    name.as_deref().map_or(other, str::to_owned)
-                };
-                let (provider, name) = match of_class {
-                    Some((class, name)) => {
-                        let name = or(&name, format!("Opcode({})", descriptor.opcode));
-                        (class.to_string(), name)
-                    }
-                    None => (event.provider.to_string(), format!("id {}", descriptor.id)),
-                };
-                let names = [
-                    or(&kind.provider_name, provider),
-                    or(&kind.event_name, name),
-                    or(&kind.level_name, descriptor.level.to_string()),
-                ];
-                (names, Count::default())
-            });
-            count.events += 1;
-            count.bytes += size;
-        } else if let Some(found) = kernel::decode_record(record) {
-            let catalog = decoder.catalog();
-            let found =
-                found.described_by(catalog.formats()).described_by_classes(catalog.classes());
-            let without_format = found.problems.contains(&Problem::NoFormat);
-            self.without_format += u64::from(without_format);
-            self.unknown += u64::from(found.problems.contains(&Problem::NoClass));
-            let of_system = found.problems.iter().any(Problem::is_of_system);
-            self.of_system += u64::from(of_system);
-            self.with_problems += u64::from(!of_system && !found.problems.is_empty());
-            // The decoder's numbers of kinds do not reach this range.
-            let number = found.header.hook.map(|hook| u64::MAX - u64::from(hook));
-            let names =
-                || names(&found.into_decoded(record.clock(), record.processor, record.timestamp));
-            let count = match number {
-                Some(number) => {
-                    let entry = self.recent.entry(number);
-                    &mut entry.or_insert_with(|| (names(), Count::default())).1
-                }
-                None => Self::count(&mut self.counts, names()),
-            };
-            count.events += 1;
-            count.bytes += size;
-        } else {
-            if let Some(other) = record.other() {
-                self.skipped.add(&other);
-            }
-            return;
-        }
-        let time = record.time();
-        self.first.get_or_insert(time);
-        self.last = Some(time);
+        self.first = self.first.or(later.first);
+        self.last = later.last.or(self.last);
+        self.unknown += later.unknown;
     }
 
     /// Returns the count for names, or the count for all other names.
@@ -279,18 +159,100 @@ impl Stats {
         }
         counts.entry(names).or_default()
     }
+}
 
-    /// Moves the recent counts to the counts by name.
-    fn fold(&mut self) {
-        for (names, recent) in self.recent.drain().map(|(_, recent)| recent) {
-            Self::count(&mut self.counts, names).add(recent);
+/// Returns true if an event has user data, but no schema.
+fn is_unknown(event: &Decoded) -> bool {
+    event.problems.iter().any(|problem| match problem {
+        Problem::NoSchema | Problem::NoClass => true,
+        // Damaged metadata can still have a name and fields.
+        Problem::Schema(_) => event.event_name.is_none() && !event.leftover.is_empty(),
+        _ => false,
+    })
+}
+
+/// The maximum number of separately counted combinations of provider, event and level; all others
+/// are counted together.
+const MAX_COUNTS: usize = 50_000;
+
+impl Stats {
+    /// Counts a trace's events. The pipeline's completion also counts the stacks that belong to
+    /// other events and, if it adds names, the events of each process; this requires more passes
+    /// over the trace.
+    ///
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read.
+    pub fn read<R: Read + Seek + Send>(
+        file: &mut TraceFile<R>,
+        pipeline: &Pipeline<'_>,
+    ) -> Result<(Self, Damages), ReadError> {
+        let header = file.header();
+        let (events_lost, buffers_lost) = (header.events_lost, header.buffers_lost);
+        let mut stats = Self { events_lost, buffers_lost, ..Self::default() };
+        // Completion removes the records of stacks, which also count.
+        let all = Pipeline { completion: None, details: false, ..*pipeline };
+        stats.summary = all.run(
+            file,
+            || (),
+            |(), record, event, part: &mut Part| {
+                part.add(record, &event);
+                Ok(())
+            },
+            |part| {
+                stats.part.absorb(std::mem::take(part));
+                Ok::<_, ReadError>(())
+            },
+        )?;
+        if let Some(completion) = pipeline.completion {
+            let completed = stats.count_processes(file, pipeline, completion.names)?;
+            stats.summary.stacks = completed.stacks;
         }
+        let damages = stats.summary.damages.clone();
+        Ok((stats, damages))
+    }
+
+    /// Counts the events of each process, if completion adds names. Returns the counts of the pass.
+    fn count_processes<R: Read + Seek + Send>(
+        &mut self,
+        file: &mut TraceFile<R>,
+        pipeline: &Pipeline<'_>,
+        with_names: bool,
+    ) -> Result<Summary, ReadError> {
+        pipeline.run(
+            file,
+            || (),
+            |(), _, event, part: &mut Processes| {
+                if with_names {
+                    let process = match (&event.process_name, event.process_id) {
+                        (Some(name), id) => format!("{name} ({id})"),
+                        (None, u32::MAX) => "(unknown)".to_owned(),
+                        (None, id) => format!("({id})"),
+                    };
+                    *part.entry(process).or_default() += 1;
+                }
+                Ok(())
+            },
+            |part| {
+                for (process, events) in std::mem::take(part) {
+                    self.count_process(process, events);
+                }
+                Ok(())
+            },
+        )
+    }
+
+    /// Counts events for a process, or for all other processes.
+    fn count_process(&mut self, mut process: String, events: u64) {
+        if self.processes.len() >= MAX_COUNTS && !self.processes.contains_key(&process) {
+            "(others)".clone_into(&mut process);
+        }
+        *self.processes.entry(process).or_default() += events;
     }
 
     /// Returns the number of counted events.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.counts.values().map(|count| count.events).sum()
+        self.part.counts.values().map(|count| count.events).sum()
     }
 
     /// Formats the counts, the event rate, the losses and the skipped records.
@@ -305,7 +267,7 @@ impl Stats {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        for ([provider, event, level], count) in &self.counts {
+        for ([provider, event, level], count) in &self.part.counts {
             table.add_row([
                 Escaped(provider).to_string(),
                 Escaped(event).to_string(),
@@ -327,8 +289,8 @@ impl Stats {
             text = format!("{text}{}\n\n", table.trim_fmt());
         }
         let total = self.events();
-        let bytes: u64 = self.counts.values().map(|count| count.bytes).sum();
-        let span = self.first.zip(self.last).map(|(first, last)| {
+        let bytes: u64 = self.part.counts.values().map(|count| count.bytes).sum();
+        let span = self.part.first.zip(self.part.last).map(|(first, last)| {
             #[expect(clippy::cast_precision_loss, reason = "the number is only displayed")]
             let seconds = (last.unix_nanos() - first.unix_nanos()) as f64 / 1e9;
             seconds
@@ -341,38 +303,38 @@ impl Stats {
         }
         let _infallible =
             write!(text, "\nLost: {} events, {} buffers\n", self.events_lost, self.buffers_lost);
-        if self.unknown != 0 {
+        if self.part.unknown != 0 {
             let _infallible = writeln!(
                 text,
                 "Not decoded: {} events with data that no loaded manifest, image or MOF file describes",
-                self.unknown
+                self.part.unknown
             );
         }
-        if self.of_system != 0 {
+        if self.summary.of_system != 0 {
             let _infallible = writeln!(
                 text,
                 "Of the system: {} records with a layout that no source describes",
-                self.of_system
+                self.summary.of_system
             );
         }
-        if self.without_format != 0 {
+        if self.summary.without_format != 0 {
             let _infallible = writeln!(
                 text,
                 "Without format: {} WPP messages that no loaded TMF file or PDB describes",
-                self.without_format
+                self.summary.without_format
             );
         }
-        if self.with_problems != 0 {
+        if self.summary.with_problems != 0 {
             let _infallible = writeln!(
                 text,
                 "Partial: {} events could not be decoded completely",
-                self.with_problems
+                self.summary.with_problems
             );
         }
-        if self.stacks != StackCounts::default() {
-            let _infallible = writeln!(text, "Stacks: {}", self.stacks);
+        if self.summary.stacks != StackCounts::default() {
+            let _infallible = writeln!(text, "Stacks: {}", self.summary.stacks);
         }
-        for (kind, count) in self.skipped.iter() {
+        for (kind, count) in self.summary.skipped.iter() {
             let _infallible = writeln!(
                 text,
                 "Skipped: {} {} records, {} bytes",
@@ -381,11 +343,12 @@ impl Stats {
                 count.bytes
             );
         }
-        if self.late != 0 {
-            let _infallible = writeln!(text, "Out of order: {} records", self.late);
+        if self.summary.late != 0 {
+            let _infallible = writeln!(text, "Out of order: {} records", self.summary.late);
         }
-        if self.damaged != 0 {
-            let _infallible = writeln!(text, "Damaged: {} parts of the file", self.damaged);
+        let damaged = self.summary.damages.count();
+        if damaged != 0 {
+            let _infallible = writeln!(text, "Damaged: {damaged} parts of the file");
         }
         text
     }
@@ -396,6 +359,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
+    use etl_file::catalog::Catalog;
     use etl_file::header::LogFileHeader;
     use etl_file::record::{EncodedRecord, EventDescriptor, EventRecord};
     use etl_file::write::{Buffer, Finish, KernelRecord, LogFile};
@@ -405,14 +369,14 @@ mod tests {
         let names = |n: usize| [n.to_string(), String::new(), String::new()];
         let mut counts = BTreeMap::new();
         for n in 0..MAX_COUNTS {
-            Stats::count(&mut counts, names(n)).events += 1;
+            Part::count(&mut counts, names(n)).events += 1;
         }
         assert_eq!(counts.len(), MAX_COUNTS);
         // Names that are already counted stay separate.
-        Stats::count(&mut counts, names(7)).events += 1;
+        Part::count(&mut counts, names(7)).events += 1;
         assert_eq!(counts[&names(7)].events, 2);
         for n in 0..2 {
-            Stats::count(&mut counts, names(MAX_COUNTS + n)).events += 1;
+            Part::count(&mut counts, names(MAX_COUNTS + n)).events += 1;
         }
         assert_eq!(counts.len(), MAX_COUNTS + 1);
         let others = ["(others)".to_owned(), String::new(), String::new()];
@@ -424,12 +388,13 @@ mod tests {
         let at = |raw: i64| Some(FileTime::from_raw(134_117_966_450_000_000 + raw));
         let names = ["P", "E", "4"].map(str::to_owned);
         let count = Count { events: 10, bytes: 400 };
-        let mut stats = Stats {
+        let part = Part {
             counts: [(names, count)].into(),
             first: at(0),
             last: at(25_000_000),
-            ..Stats::default()
+            ..Part::default()
         };
+        let mut stats = Stats { part, ..Stats::default() };
         let last_lines = |stats: &Stats| {
             let text = stats.render();
             let (_, lines) = text.rsplit_once("\n\n").unwrap();
@@ -439,14 +404,13 @@ mod tests {
             last_lines(&stats),
             "10 events, 400 bytes, in 2.500000 s: 4 events a second\nLost: 0 events, 0 buffers\n"
         );
-        stats.last = at(0);
+        stats.part.last = at(0);
         stats.events_lost = 3;
         stats.buffers_lost = 2;
-        stats.unknown = 4;
-        stats.without_format = 5;
-        stats.with_problems = 6;
-        stats.late = 7;
-        stats.damaged = 8;
+        stats.part.unknown = 4;
+        stats.summary.without_format = 5;
+        stats.summary.with_problems = 6;
+        stats.summary.late = 7;
         assert_eq!(
             last_lines(&stats),
             "10 events, 400 bytes\n\
@@ -454,8 +418,7 @@ mod tests {
              Not decoded: 4 events with data that no loaded manifest, image or MOF file describes\n\
              Without format: 5 WPP messages that no loaded TMF file or PDB describes\n\
              Partial: 6 events could not be decoded completely\n\
-             Out of order: 7 records\n\
-             Damaged: 8 parts of the file\n"
+             Out of order: 7 records\n"
         );
     }
 
@@ -500,11 +463,14 @@ mod tests {
         log.append(&buffer, 5).unwrap();
         let file = log.finish(Finish::default()).unwrap().into_inner();
         let mut file = TraceFile::new(Cursor::new(file)).unwrap();
-        let (stats, _) = Stats::of(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
+        let (stats, _) = Stats::read(&mut file, &Pipeline::new(&Catalog::new())).unwrap();
         // The event of an unknown version, and the trace's two header events (hook 0) without a
         // payload.
-        assert_eq!((stats.events(), stats.with_problems, stats.of_system), (6, 2, 1));
-        let kernel = stats.counts.iter();
+        assert_eq!(
+            (stats.events(), stats.summary.with_problems, stats.summary.of_system),
+            (6, 2, 1)
+        );
+        let kernel = stats.part.counts.iter();
         let kernel = kernel.filter(|([provider, ..], _)| provider != "Process");
         assert_eq!(kernel.clone().map(|(_, count)| count.events).sum::<u64>(), 3);
         assert_eq!(kernel.map(|(_, count)| count.bytes).sum::<u64>(), bytes);

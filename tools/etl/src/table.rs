@@ -5,10 +5,10 @@ use std::mem::take;
 use std::sync::Arc;
 
 use etl_file::decode::Decoded;
+use etl_file::pipeline::Summary;
 use etl_file::read::TraceHeader;
 use etl_file::show::{Cells, Escaped};
 use etl_file::stacks::StackCounts;
-use etl_file::stream::Summary;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A column of an event's first line: its title, and its text.

@@ -16,7 +16,7 @@ use crate::record::{EventDescriptor, ext_type};
 #[must_use]
 pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
     let event = event.view();
-    Description::new(&event, catalog).decode(&event)
+    Description::new(&event, catalog).decode(&event, true)
 }
 
 /// Decodes the events of a trace.
@@ -26,6 +26,8 @@ pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
 #[derive(Debug)]
 pub struct Decoder<'c> {
     catalog: &'c Catalog,
+    /// False to decode only the names of provider, event and level, and the problems.
+    details: bool,
     known: HashMap<u64, Known, BuildHasherDefault<Unchanged>>,
     /// The total size of the metadata of all known kinds.
     size: usize,
@@ -53,7 +55,13 @@ impl<'c> Decoder<'c> {
     /// Returns a decoder that uses the manifests and images of a catalog.
     #[must_use]
     pub fn new(catalog: &'c Catalog) -> Self {
-        Self { catalog, known: HashMap::default(), size: 0, next: 0 }
+        Self { catalog, details: true, known: HashMap::default(), size: 0, next: 0 }
+    }
+
+    /// Returns a decoder whose events are only complete in the names of provider, event and level,
+    /// and in their problems.
+    pub(crate) fn without_details(self) -> Self {
+        Self { details: false, ..self }
     }
 
     /// Returns the catalog.
@@ -65,13 +73,14 @@ impl<'c> Decoder<'c> {
     /// Decodes an event with its own metadata or with the catalog.
     #[must_use]
     pub fn decode(&mut self, event: &EventRef<'_>) -> Decoded {
+        let details = self.details;
         let (_, description) = self.describe(event);
-        description.decode(event)
+        description.decode(event, details)
     }
 
     /// Returns the data that all events of the same kind share, and the kind's number. A kind can
     /// get a new number later, but a number always identifies one kind.
-    pub fn describe(&mut self, event: &EventRef<'_>) -> (u64, &Description) {
+    fn describe(&mut self, event: &EventRef<'_>) -> (u64, &Description) {
         let (mut metadata, mut traits) = (None, None);
         for (ext_type, data) in event.items.iter() {
             match ext_type {

@@ -18,11 +18,9 @@ use crate::record::{EventDescriptor, ext_type};
 #[derive(Clone, Debug)]
 pub struct Description {
     /// The provider's name, if traits or a manifest contain it.
-    pub provider_name: Option<Arc<str>>,
-    /// The event's name.
-    pub event_name: Option<Arc<str>>,
-    /// The level's name.
-    pub level_name: Option<Arc<str>>,
+    provider_name: Option<Arc<str>>,
+    event_name: Option<Arc<str>>,
+    level_name: Option<Arc<str>>,
     group: Option<Guid>,
     channel_name: Option<Arc<str>>,
     keywords: Keywords,
@@ -96,44 +94,29 @@ impl Description {
         }
     }
 
-    /// Returns true if an event's user data cannot be decoded because no definition was found.
-    #[must_use]
-    pub fn is_unknown(&self, event: &EventRef<'_>) -> bool {
-        self.schema.is_none()
-            && !event.user_data.is_empty()
-            && schemas::chunk_fields(&event.descriptor, event.user_data).is_none()
-    }
-
-    /// Returns true if an event of this kind cannot be decoded completely. For counting, this is
-    /// cheaper than decoding the event.
-    #[must_use]
-    pub fn has_problems(&self, event: &EventRef<'_>) -> bool {
-        let Some(schema) = &self.schema else {
-            return !self.problems.is_empty() || self.is_unknown(event);
-        };
+    /// Returns true if an event's user data has the size that all data of its kind has. Such data
+    /// can be decoded.
+    fn has_fixed_size(&self, event: &EventRef<'_>) -> bool {
         let [of_four, of_eight] = self.sizes;
         let size = match event.pointer_size {
             PointerSize::Four => of_four,
             PointerSize::Eight => of_eight,
         };
-        !self.problems.is_empty()
-            || size.map_or_else(
-                || {
-                    let payload = schema.decode(event.user_data, event.pointer_size);
-                    payload.error.is_some() || !payload.leftover.is_empty()
-                },
-                |size| size != event.user_data.len(),
-            )
+        size == Some(event.user_data.len())
     }
 
-    /// Decodes an event of this kind.
-    pub(super) fn decode(&self, event: &EventRef<'_>) -> Decoded {
+    /// Decodes an event of this kind. Without `details`, decodes only the names of provider, event
+    /// and level, and the problems, for which other parts can be necessary.
+    pub(super) fn decode(&self, event: &EventRef<'_>, details: bool) -> Decoded {
         let chunk = match self.schema {
             Some(_) => None,
             None => schemas::chunk_fields(&event.descriptor, event.user_data),
         };
         let is_chunk = chunk.is_some();
         let payload = match (&self.schema, chunk) {
+            (Some(_), _) if !details && self.event_name.is_some() && self.has_fixed_size(event) => {
+                Payload { fields: Fields::new(), leftover: Vec::new(), error: None }
+            }
             (Some(schema), _) => schema.decode(event.user_data, event.pointer_size),
             (None, Some(fields)) => Payload { fields, leftover: Vec::new(), error: None },
             (None, None) => {
@@ -151,6 +134,8 @@ impl Description {
             Some(error) => Some(Problem::Payload(error)),
             None => surplus.then_some(Problem::Surplus { bytes: payload.leftover.len() }),
         });
+        let message = self.message.as_deref().filter(|_| details);
+        let detail = |name: &Option<Arc<str>>| if details { name.clone() } else { None };
         Decoded {
             kind: Kind::Event,
             time: event.time,
@@ -164,18 +149,18 @@ impl Description {
             descriptor: event.descriptor,
             event_name: self.event_name.clone(),
             level_name: self.level_name.clone(),
-            channel_name: self.channel_name.clone(),
-            keywords: self.keywords.clone(),
-            opcode_name: self.opcode_name.clone(),
-            task_name: self.task_name.clone(),
+            channel_name: detail(&self.channel_name),
+            keywords: if details { self.keywords.clone() } else { Keywords::default() },
+            opcode_name: detail(&self.opcode_name),
+            task_name: detail(&self.task_name),
             activity: event.activity_id,
             related_activity: event.related_activity(),
-            message: self.message.as_deref().map(|text| message::fill(text, &payload.fields)),
+            message: message.map(|text| message::fill(text, &payload.fields)),
             fields: payload.fields,
             leftover: payload.leftover,
             problems,
             duration: None,
-            stack: stack(event),
+            stack: if details { stack(event) } else { None },
             process_name: None,
             thread_name: None,
         }
@@ -323,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_has_problems_if_its_decoded_form_has_some() {
+    fn an_event_has_the_same_problems_without_its_fields() {
         // One field: a 32-bit number.
         let schema = b"\x0A\0\0E\0\x66\0\x08".to_vec();
         let schema = |sound: bool| {
@@ -360,12 +345,11 @@ mod tests {
                 },
                 ..Event::default()
             };
-            let mut decoder = Decoder::new(&catalog);
-            let shown = decoder.decode(&event.view());
-            let (_, description) = decoder.describe(&event.view());
-            let has_problems = description.has_problems(&event.view());
-            assert_eq!(has_problems, !shown.problems.is_empty(), "{shown:?}");
-            found.push(has_problems);
+            let shown = Decoder::new(&catalog).decode(&event.view());
+            let named = Decoder::new(&catalog).without_details().decode(&event.view());
+            assert_eq!(named.problems, shown.problems);
+            assert_eq!(named.event_name, shown.event_name);
+            found.push(!named.problems.is_empty());
         }
         assert_eq!(found[..7], [false, true, false, true, true, false, true]);
     }

@@ -24,7 +24,6 @@ pub mod wpp;
 #[cfg(test)]
 pub(crate) use decoder::decoded;
 pub use decoder::{Decoder, decode};
-pub use description::Description;
 pub use error::{MetadataError, PayloadError, PayloadErrorKind};
 pub use etw_wire::InType;
 pub use event::{Decoded, Frame, Keywords, Kind, Problem, Stack};

@@ -76,6 +76,7 @@ impl Event {
             offset: self.offset,
             pointer_size: self.pointer_size,
             flags: self.flags,
+            size: record.encoded_size(),
         }
     }
 }
@@ -118,6 +119,8 @@ pub struct EventRef<'a> {
     pub pointer_size: PointerSize,
     /// The `Flags` of the `EVENT_HEADER`.
     pub flags: u16,
+    /// The size of the record in bytes, without padding.
+    pub size: usize,
 }
 
 impl<'a> EventRef<'a> {
@@ -254,6 +257,7 @@ pub(super) fn view(bytes: &[u8], user_data: usize, place: Place) -> Option<Event
         buffer: place.buffer,
         offset: place.offset,
         pointer_size: place.pointer_size,
+        size: bytes.len(),
     })
 }
 

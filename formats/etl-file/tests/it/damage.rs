@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 use std::io::Cursor;
 
 use etl_file::kernel;
+use etl_file::pipeline::{RecordCount, Summary};
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
 use etl_file::show::{self, Members};
-use etl_file::stream::{self, Events, RecordCount, Summary};
 use etl_file::write::{Buffer, ClassicRecord, KernelRecord, LogFile, Losses};
 use etl_file::{
-    Catalog, ClockType, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader, Selection, Trace,
+    Catalog, ClockType, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader, Pipeline, Trace,
     TraceFile,
 };
 use etl_fixtures::trace;
@@ -40,14 +40,13 @@ fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
 /// Reads a file in time order, and decodes and shows its records. Returns the counts.
 fn exercise(file: &[u8]) -> Summary {
     let mut file = TraceFile::new(Cursor::new(file)).unwrap();
-    let (catalog, selection) = (Catalog::new(), Selection::default());
-    let mut events = Events::new(&mut file, &catalog, &selection);
+    let (events, summary) = trace::events(&mut file, &Pipeline::new(&Catalog::new()));
     let (mut members, mut lines) = (Members::default(), Vec::new());
-    while let Some((record, decoded)) = events.next().unwrap() {
+    for (event, decoded) in events {
         assert!(!show::line(&decoded).is_empty());
-        members.line(&stream::view(&record).unwrap(), &decoded, &mut lines).unwrap();
+        members.line(&event.view(), &decoded, &mut lines).unwrap();
     }
-    events.summary()
+    summary
 }
 
 /// Damages the second buffer, checks that no other buffer loses records, and returns the reported
@@ -458,16 +457,20 @@ fn records_that_state_no_pointer_size_have_that_of_the_trace() {
         raw_record([2, 0, 2, 0xC0, 36, 0, 0x0b, 0x03], &time, 36),
     ]);
     let sizes = |file: &[u8]| -> Vec<PointerSize> {
-        let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
-        let buffer = trace.buffer(1).unwrap().unwrap();
+        let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+        let buffer = file.buffer(1).unwrap().unwrap();
         let sizes = buffer.records().map(|record| {
             let decoded = kernel::decode_record(&record).unwrap();
             let size = record.pointer_size();
             assert_eq!(decoded.header.pointer_size, size);
-            assert_eq!(stream::view(&record).unwrap().pointer_size, size);
             size
         });
-        sizes.collect()
+        let sizes: Vec<_> = sizes.collect();
+        let (mut events, _) = trace::events(&mut file, &Pipeline::new(&Catalog::new()));
+        events.retain(|(event, _)| event.buffer == 1);
+        events.sort_by_key(|(event, _)| event.offset);
+        assert!(events.iter().map(|(event, _)| event.pointer_size).eq(sizes.iter().copied()));
+        sizes
     };
     assert_eq!(sizes(&file), [Eight, Four, Eight, Four, Eight]);
     // The field precedes those whose offsets depend on the pointer size.
@@ -667,10 +670,10 @@ fn a_view_of_a_kernel_record_has_the_parts_of_its_header() {
     };
     let records = [bytes.encode().unwrap(), classic.encode().unwrap()];
     let file = with_records(&records.map(padded));
-    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
-    let buffer = trace.buffer(1).unwrap().unwrap();
-    let views: Vec<_> =
-        buffer.records().map(|record| stream::view(&record).unwrap().to_event().record).collect();
+    let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+    let (events, _) = trace::events(&mut file, &Pipeline::new(&Catalog::new()));
+    let events = events.into_iter().filter(|(event, _)| event.buffer == 1);
+    let views: Vec<_> = events.map(|(event, _)| event.record).collect();
     let kernel = &views[0];
     assert_eq!((kernel.descriptor.id, kernel.descriptor.opcode), (0x0A03, 3));
     assert_eq!((kernel.descriptor.version, kernel.descriptor.level), (7, 0));

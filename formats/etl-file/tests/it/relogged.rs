@@ -3,13 +3,13 @@
 
 use std::io::Cursor;
 
-use etl_file::decode::{Decoded, Decoder, Kind};
+use etl_file::completion::Completion;
+use etl_file::decode::{Decoded, Kind};
+use etl_file::pipeline::FirstPass;
 use etl_file::read::TraceFile;
 use etl_file::record::ext_type;
-use etl_file::select::Selection;
-use etl_file::stream::{Additions, Contents, Events};
 use etl_file::write::ClassicRecord;
-use etl_file::{Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, stream};
+use etl_file::{Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, Pipeline};
 use etl_fixtures::trace;
 
 const THREAD: Guid = Guid::from_u128(0x3d6f_a8d1_fe05_11d0_9dda_00c0_4fd7_ba7c);
@@ -67,15 +67,11 @@ fn events(form: Form) -> Vec<Decoded> {
         (400, form(Guid::from_u128(5), 1, 0, at(400), vec![1])),
     ];
     let mut file = file(&records);
-    assert!(Contents::of(&mut file).unwrap().completes);
-    let (catalog, selection) = (Catalog::default(), Selection::default());
-    let additions = Additions::default();
-    let mut events = Events::complete(&mut file, &catalog, &selection, &additions).unwrap();
-    let mut all = Vec::new();
-    while let Some((_, event)) = events.next().unwrap() {
-        all.push(event);
-    }
-    all
+    assert!(FirstPass::read(&mut file).unwrap().can_complete);
+    let (catalog, completion) = (Catalog::new(), Completion::default());
+    let pipeline = Pipeline { completion: Some(&completion), ..Pipeline::new(&catalog) };
+    let (events, _) = trace::events(&mut file, &pipeline);
+    events.into_iter().map(|(_, event)| event).collect()
 }
 
 /// Returns a trace with records, each at a time in ticks.
@@ -118,9 +114,8 @@ fn kernel_events_in_classic_records_are_recognised() {
 /// Returns the only event in a trace with one event record.
 fn only(event: &EventRecord, catalog: &Catalog) -> Decoded {
     let mut file = file(&[(100, event.encode().unwrap())]);
-    let mut records = file.records();
-    let record = records.next().unwrap().unwrap();
-    stream::decode_record(&record, &mut Decoder::new(catalog)).unwrap()
+    let (mut events, _) = trace::events(&mut file, &Pipeline::new(catalog));
+    events.remove(0).1
 }
 
 /// Returns a Thread event: a thread becomes ready.

@@ -6,9 +6,8 @@ use std::io::Cursor;
 use etl_file::decode::{Problem, Value};
 use etl_file::read::Event;
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
-use etl_file::stream::Events;
 use etl_file::{
-    Catalog, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, LogFileHeader, Selection,
+    Catalog, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, LogFileHeader, Pipeline,
     TraceFile, decode,
 };
 use etl_fixtures::schema_events;
@@ -116,11 +115,10 @@ fn schemas_in_event_records_are_those_of_classic_records() {
 
     // The schema events are shown like those in classic records.
     let file = trace::of_records(LogFileHeader::default(), 1, &records);
-    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
-    let (catalog, selection) = (Catalog::new(), Selection::default());
-    let mut events = Events::new(&mut trace, &catalog, &selection);
+    let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+    let (events, _) = trace::events(&mut file, &Pipeline::new(&Catalog::new()));
     let mut found = Vec::new();
-    while let Some((_, event)) = events.next().unwrap() {
+    for (_, event) in events {
         assert_eq!(event.provider_name.as_deref(), Some("EventMetadata"));
         assert_eq!(event.problems, []);
         assert!(event.leftover.is_empty());

@@ -5,9 +5,8 @@ use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 use etl_file::header::log_file_mode;
 use etl_file::read::{DamageKind, ReadError};
-use etl_file::stream::Events;
 use etl_file::write::{Buffer, Finish, LogFile, Losses};
-use etl_file::{Catalog, ClockType, EventRecord, LogFileHeader, Selection, Trace, TraceFile};
+use etl_file::{Catalog, ClockType, EventRecord, LogFileHeader, Pipeline, Trace, TraceFile};
 use etl_fixtures::trace;
 
 type Bytes = TraceFile<Cursor<Vec<u8>>>;
@@ -102,11 +101,8 @@ fn records_before_the_first_one_of_their_buffer_are_late_and_counted() {
     let (events, late, _) = streamed(&mut open(file.clone()));
     assert_eq!(times(&events), [10, 15, 12, 20]);
     assert_eq!(late, 1);
-    let mut trace = open(file);
-    let (catalog, selection) = (Catalog::new(), Selection::default());
-    let mut events = Events::new(&mut trace, &catalog, &selection);
-    while events.next().unwrap().is_some() {}
-    assert_eq!(events.summary().late, 1);
+    let (_, summary) = trace::events(&mut open(file), &Pipeline::new(&Catalog::new()));
+    assert_eq!(summary.late, 1);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::io::{Read, Seek};
 
 use etl_file::decode::catalog::Catalog;
 use etl_file::decode::{Decoded, Kind};
+use etl_file::pipeline::{FirstPass, Pipeline};
 use etl_file::read::{ReadError, TraceFile};
 use etl_file::select::Selection;
-use etl_file::stream::{Contents, Events};
 
 /// The maximum number of events in a comparison.
 pub const MAX_EVENTS: usize = 500_000;
@@ -39,18 +39,16 @@ impl Ours {
     ///
     /// # Errors
     /// Fails if the trace cannot be read, or more than [`MAX_EVENTS`] events are selected.
-    pub fn read<R: Read + Seek>(
+    pub fn read<R: Read + Seek + Send>(
         file: &mut TraceFile<R>,
         catalog: &Catalog,
         selection: &Selection,
     ) -> Result<Self, OursError> {
         let mut catalog = catalog.clone();
-        Contents::of(file)?.schemas.add_to(&mut catalog);
-        let mut events = Events::new(file, &catalog, selection);
+        FirstPass::read(file)?.schemas.add_to(&mut catalog);
         let mut ours = Self::default();
-        while let Some((_, decoded)) = events.next()? {
-            ours.add(decoded)?;
-        }
+        let pipeline = Pipeline { selection, ..Pipeline::new(&catalog) };
+        pipeline.each(file, |event| ours.add(event))?;
         Ok(ours)
     }
 

@@ -1,15 +1,16 @@
-//! The first pass over a trace with packets.
+//! A pass over a trace with packets, before the pass that writes them.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek};
+use std::num::NonZeroUsize;
 
 use etw_wire::Guid;
 
 use super::part::{is_part, printable};
 use etl_file::catalog::Catalog;
-use etl_file::decode::{Decoder, Value};
-use etl_file::read::{EventRef, ReadError, RecordRef, TraceFile};
-use etl_file::stream::{decode_record, view};
+use etl_file::decode::{Decoded, Value};
+use etl_file::pipeline::{Pipeline, Summary};
+use etl_file::read::{EventRef, ReadError, TraceFile};
 
 /// Microsoft-Windows-PktMon.
 const PKTMON: Guid = Guid::from_u128(0x4d4f_80d9_c8bd_4d73_bb5b_19c9_0402_c5ac);
@@ -40,45 +41,64 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Reads all records of a trace, buffer by buffer, for the adapters that a merged trace names.
+    /// Reads all events of a trace, for the adapters that a merged trace names. Also returns the
+    /// counts of the trace.
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the file cannot be read.
-    pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+    pub fn read<R: Read + Seek + Send>(
+        file: &mut TraceFile<R>,
+        threads: NonZeroUsize,
+    ) -> Result<(Self, Summary), ReadError> {
         let mut capture = Self::default();
         let catalog = Catalog::new();
-        let mut decoder = Decoder::new(&catalog);
-        file.each_record(|record| capture.add(record, &mut decoder))?;
-        Ok(capture)
+        let pipeline = Pipeline { threads, ..Pipeline::new(&catalog) };
+        let summary = pipeline.run(
+            file,
+            || (),
+            |(), event, decoded, part: &mut Self| {
+                part.add(event, &decoded);
+                Ok(())
+            },
+            |part| {
+                capture.absorb(std::mem::take(part));
+                Ok::<_, ReadError>(())
+            },
+        )?;
+        Ok((capture, summary))
     }
 
-    fn add(&mut self, record: &RecordRef<'_>, decoder: &mut Decoder<'_>) {
-        let Some(event) = view(record) else {
-            return;
-        };
+    fn add(&mut self, event: &EventRef<'_>, decoded: &Decoded) {
         let descriptor = &event.descriptor;
-        if is_part(&event) {
+        if is_part(event) {
             self.events += 1;
         } else if event.provider == PKTMON && PKTMON_PACKETS.contains(&descriptor.id) {
             self.of_pktmon += 1;
-        } else if event.provider == SYSTEM_CONFIG_EX
-            && descriptor.opcode == NETWORK_INTERFACE
-            && self.adapters.len() < MAX_ADAPTERS
-            && let Some(decoded) = decode_record(record, decoder)
-        {
-            let field = |name: &str| {
-                let mut fields = decoded.fields.iter();
-                fields.find_map(|(field, value)| (**field == *name).then_some(value))
-            };
-            let text = |name| match field(name) {
+        } else if event.provider == SYSTEM_CONFIG_EX && descriptor.opcode == NETWORK_INTERFACE {
+            let text = |name| match decoded.field(name) {
                 Some(Value::Text(text)) => printable(text),
                 _ => String::new(),
             };
-            if let Some(Value::UInt(index)) = field("InterfaceIndex")
+            if let Some(Value::UInt(index)) = decoded.field("InterfaceIndex")
                 && let Ok(index) = u32::try_from(*index)
             {
-                self.adapters.insert(index, (text("Alias"), text("Description")));
+                self.add_adapter(index, (text("Alias"), text("Description")));
             }
+        }
+    }
+
+    fn add_adapter(&mut self, index: u32, names: (String, String)) {
+        if self.adapters.len() < MAX_ADAPTERS {
+            self.adapters.insert(index, names);
+        }
+    }
+
+    /// Adds the description of later events.
+    fn absorb(&mut self, later: Self) {
+        self.events += later.events;
+        self.of_pktmon += later.of_pktmon;
+        for (index, names) in later.adapters {
+            self.add_adapter(index, names);
         }
     }
 }

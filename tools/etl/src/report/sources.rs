@@ -1,15 +1,14 @@
 //! The events of files, read buffer by buffer and completed with other data from the files.
 
 use std::io::{self, Read, Seek};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 
 use super::session::{Session, Skipped};
 use super::writer::Writer;
 use etl_file::decode::Decoded;
-use etl_file::decode::catalog::Catalog;
+use etl_file::pipeline::{Pipeline, Summary};
 use etl_file::read::{Damages, ReadError, TraceFile};
-use etl_file::select::Selection;
-use etl_file::stream::{Additions, Events, Summary, hide_hardware_addresses};
-use etl_file::symbols::Symbols;
 
 /// A file and its name.
 pub struct Source<'a, R> {
@@ -17,12 +16,39 @@ pub struct Source<'a, R> {
     pub name: &'a str,
     /// The file.
     pub file: &'a mut TraceFile<R>,
-    /// The catalog with which the file's events are decoded; it should include the file's own
+    /// The pipeline for the file's events; its catalog should include the file's own
     /// [`schemas`](etl_file::schemas).
-    pub catalog: &'a Catalog,
-    /// True if the file has events that can complete its other events; see
-    /// [`Contents::completes`](etl_file::stream::Contents::completes).
-    pub completes: bool,
+    pub pipeline: Pipeline<'a>,
+}
+
+/// The reason why a pass over a file ended early.
+enum Ended {
+    Read(ReadError),
+    /// The page cannot be written.
+    Unwanted,
+}
+
+impl From<ReadError> for Ended {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl<R: Read + Seek + Send> Source<'_, R> {
+    /// Passes on the events of the file. Returns the data that is only known at the end.
+    fn send(&mut self, batches: &SyncSender<Vec<Decoded>>) -> Result<(Session, Damages), Ended> {
+        let summary = self.pipeline.run(
+            self.file,
+            || (),
+            |(), _, event, batch: &mut Vec<Decoded>| {
+                batch.push(event);
+                Ok(())
+            },
+            |batch| batches.send(std::mem::take(batch)).map_err(|_| Ended::Unwanted),
+        )?;
+        let session = Session::new(self.name, self.file.header());
+        Ok((with_counts(session, &summary), summary.damages))
+    }
 }
 
 /// The reason why files' events could not be added to a page.
@@ -41,52 +67,34 @@ pub enum SourceError {
     Write(#[from] io::Error),
 }
 
-/// The events of one file, in time order.
-struct Stream<'a, R> {
-    name: String,
-    events: Events<'a, R>,
+/// The events of one file, in time order, from the thread that runs its pipeline.
+struct Events {
+    batches: Receiver<Vec<Decoded>>,
+    batch: std::vec::IntoIter<Decoded>,
     next: Option<Decoded>,
 }
 
-impl<'a, R: Read + Seek> Stream<'a, R> {
-    fn new(
-        source: &'a mut Source<'_, R>,
-        selection: &'a Selection,
-        symbols: &Symbols,
-    ) -> Result<Self, ReadError> {
-        let (file, catalog) = (&mut *source.file, source.catalog);
-        let additions = Additions { names: true, symbols: symbols.clone() };
-        let mut stream = Self {
-            name: source.name.to_owned(),
-            events: if source.completes {
-                Events::complete(file, catalog, selection, &additions)?
-            } else {
-                Events::new(file, catalog, selection)
-            },
-            next: None,
-        };
-        stream.advance()?;
-        Ok(stream)
+impl Events {
+    fn new(batches: Receiver<Vec<Decoded>>) -> Self {
+        let mut events = Self { batches, batch: Vec::new().into_iter(), next: None };
+        events.advance();
+        events
     }
 
-    /// Moves to the next event.
-    fn advance(&mut self) -> Result<(), ReadError> {
-        self.next = self.events.next()?.map(|(record, mut event)| {
-            let _hidden = hide_hardware_addresses(&record, &mut event);
-            event
-        });
-        Ok(())
-    }
-
-    /// Returns the data that is only known at the end.
-    fn finish(self) -> (Session, Damages) {
-        let summary = self.events.summary();
-        let session = Session::new(&self.name, self.events.file().header());
-        (with_counts(session, &summary), summary.damages)
+    /// Moves to the next event, and returns the current one.
+    fn advance(&mut self) -> Option<Decoded> {
+        let mut next = self.batch.next();
+        while next.is_none()
+            && let Ok(batch) = self.batches.recv()
+        {
+            self.batch = batch.into_iter();
+            next = self.batch.next();
+        }
+        std::mem::replace(&mut self.next, next)
     }
 }
 
-/// Adds a stream's counts to the description of its session.
+/// Adds a pass's counts to the description of its session.
 fn with_counts(session: Session, summary: &Summary) -> Session {
     let skipped = summary.skipped.iter().map(|(kind, count)| Skipped {
         kind: kind.to_owned(),
@@ -107,46 +115,50 @@ fn with_counts(session: Session, summary: &Summary) -> Session {
 }
 
 impl Writer {
-    /// Adds the events of files, merged by time, with the names and stacks that the files contain.
-    /// A file with events that complete others is read twice; memory use does not depend on its
-    /// size. `symbols` provides the function names of stack frames.
+    /// Adds the events of files, merged by time. Memory use does not depend on the files' sizes. The
+    /// pipeline of each file runs on a thread of its own.
     ///
     /// Returns the damaged parts of each file.
     ///
     /// # Errors
     /// Fails with [`SourceError`] if a file or the page's temporary file cannot be read or
     /// written.
-    pub fn add_files<R: Read + Seek>(
+    pub fn add_files<R: Read + Seek + Send>(
         &mut self,
         sources: &mut [Source<'_, R>],
-        symbols: &Symbols,
     ) -> Result<Vec<Damages>, SourceError> {
-        let failed = |name: &str, source| SourceError::Read { name: name.to_owned(), source };
-        let selection = Selection::default();
-        let mut streams = Vec::new();
-        for source in sources {
-            let name = source.name;
-            let stream = Stream::new(source, &selection, symbols);
-            streams.push(stream.map_err(|error| failed(name, error))?);
-        }
-        loop {
-            let waiting =
-                streams.iter_mut().filter_map(|stream| Some((stream.next.as_ref()?.time, stream)));
-            let Some((_, first)) = waiting.min_by_key(|(time, _)| *time) else {
-                break;
-            };
-            if let Some(event) = first.next.take() {
+        thread::scope(|scope| {
+            let (mut passes, mut receivers) = (Vec::new(), Vec::new());
+            for source in sources {
+                let (sender, receiver) = sync_channel(1);
+                passes.push((source.name, scope.spawn(move || source.send(&sender))));
+                receivers.push(receiver);
+            }
+            let mut files: Vec<Events> = receivers.into_iter().map(Events::new).collect();
+            loop {
+                let times =
+                    files.iter_mut().filter_map(|file| Some((file.next.as_ref()?.time, file)));
+                let first = times.min_by_key(|(time, _)| *time);
+                let Some(event) = first.and_then(|(_, file)| file.advance()) else {
+                    break;
+                };
                 self.push(&event)?;
             }
-            let advanced = first.advance();
-            advanced.map_err(|error| failed(&first.name, error))?;
-        }
-        let finished = streams.into_iter().map(|stream| {
-            let (session, damages) = stream.finish();
-            self.add_session(session);
-            damages
-        });
-        Ok(finished.collect())
+            let finished = passes.into_iter().map(|(name, pass)| {
+                match pass.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+                    Ok((session, damages)) => {
+                        self.add_session(session);
+                        Ok(damages)
+                    }
+                    Err(Ended::Read(source)) => {
+                        Err(SourceError::Read { name: name.to_owned(), source })
+                    }
+                    // The events of all files were received.
+                    Err(Ended::Unwanted) => Ok(Damages::default()),
+                }
+            });
+            finished.collect()
+        })
     }
 }
 
@@ -156,7 +168,7 @@ mod tests {
     use etl_file::read::{Other, OtherKind};
 
     #[test]
-    fn a_session_has_the_counts_of_its_stream() {
+    fn a_session_has_the_counts_of_its_pass() {
         let mut summary = Summary { decoded: 1, late: 2, dropped: 3, ..Summary::default() };
         summary.stacks.unmatched = 4;
         summary.skipped.add(&Other {

@@ -1,13 +1,11 @@
 //! Tests the outputs of damaged traces, and of traces with unknown records.
 
 use std::io::Cursor;
-use std::num::NonZeroUsize;
 
 use etl::stats::Stats;
 use etl::{json, table};
-use etl_file::stream::Events;
 use etl_file::write::Losses;
-use etl_file::{Catalog, ClockType, EventRecord, Selection, TraceFile};
+use etl_file::{Catalog, ClockType, EventRecord, Pipeline, TraceFile};
 use etl_fixtures::trace;
 
 /// The size of a buffer.
@@ -25,18 +23,19 @@ fn exercise(file: &[u8]) -> String {
     let Ok(mut file) = TraceFile::new(Cursor::new(file)) else {
         return String::new();
     };
-    let (catalog, selection) = (Catalog::new(), Selection::default());
+    let catalog = Catalog::new();
+    let pipeline = Pipeline::new(&catalog);
     let header = file.header().clone();
-    json::write_lines(&mut file, &catalog, &selection, &mut Vec::new()).unwrap();
-    let (stats, damages) = Stats::of(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
+    json::write_lines(&mut file, &pipeline, &mut Vec::new()).unwrap();
+    let (stats, damages) = Stats::read(&mut file, &pipeline).unwrap();
     assert_eq!(stats.render().contains("Damaged:"), !damages.is_empty());
-    let mut events = Events::new(&mut file, &catalog, &selection);
     let mut out = Vec::new();
     let mut table = table::Writer::new(&mut out, Some(80));
-    while let Some((_, decoded)) = events.next().unwrap() {
+    let (events, summary) = trace::events(&mut file, &pipeline);
+    for (_, decoded) in events {
         table.event(&decoded).unwrap();
     }
-    table.end(&header, &events.summary()).unwrap();
+    table.end(&header, &summary).unwrap();
     let out = String::from_utf8(out).unwrap();
     out[out.rfind("Holds").unwrap()..].to_owned()
 }
@@ -74,7 +73,7 @@ fn stats_have_the_bytes_of_all_records_and_the_losses() {
     let (file, written) = trace::file(header, 40, losses);
     let bytes: usize = written.iter().map(EventRecord::encoded_size).sum();
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
-    let (stats, damages) = Stats::of(&mut trace, &Catalog::new(), NonZeroUsize::MIN).unwrap();
+    let (stats, damages) = Stats::read(&mut trace, &Pipeline::new(&Catalog::new())).unwrap();
     assert!(damages.is_empty());
     assert_eq!(stats.events(), 40);
     let text = stats.render();

@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::io::Cursor;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::page;
 use etl::stats::Stats;
-use etl_file::stream::{Contents, Events};
+use etl_file::pipeline::FirstPass;
 use etl_file::write::{ClassicRecord, KernelForm, KernelRecord, WppRecord};
 use etl_file::{
-    Catalog, EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, Selection, TraceFile,
+    Catalog, EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, Pipeline, TraceFile,
 };
 use etl_fixtures::{kernel_records, trace};
 use serde_json::Value as Json;
@@ -199,19 +198,19 @@ fn names_are_shown_in_every_format() {
 
 #[test]
 fn only_events_that_say_something_about_others_need_another_pass() {
-    let completes = |records: Vec<(i64, EncodedRecord)>| {
+    let can_complete = |records: Vec<(i64, EncodedRecord)>| {
         let mut file = TraceFile::new(Cursor::new(bytes_of(records))).unwrap();
-        Contents::of(&mut file).unwrap().completes
+        FirstPass::read(&mut file).unwrap().can_complete
     };
     let event = || (600, EncodedRecord::new(&EventRecord::default()).unwrap());
     // Every Windows trace has records about the trace itself.
-    assert!(!completes(vec![(1, kernel(0x0050, 2, 1, vec![0; 56])), event()]));
+    assert!(!can_complete(vec![(1, kernel(0x0050, 2, 1, vec![0; 56])), event()]));
     let image_of = image(1, 4, NTOSKRNL, "ntoskrnl.exe");
-    assert!(completes(vec![(1, image_of), event()]));
-    assert!(completes(vec![event(), (700, perfinfo(0x0524, 700, vec![0; 24]))]));
+    assert!(can_complete(vec![(1, image_of), event()]));
+    assert!(can_complete(vec![event(), (700, perfinfo(0x0524, 700, vec![0; 24]))]));
     // A stack key waits for its definition, which can be missing.
-    assert!(completes(vec![with_item(600, 18, &[0, 5])]));
-    assert!(!completes(vec![with_item(600, 6, &[0, APP])]));
+    assert!(can_complete(vec![with_item(600, 18, &[0, 5])]));
+    assert!(!can_complete(vec![with_item(600, 6, &[0, APP])]));
 }
 
 #[test]
@@ -448,12 +447,10 @@ fn stats_count_the_same_problems_as_the_events_have() {
         (130, EncodedRecord::try_from(&wpp).unwrap()),
     ];
     let mut file = TraceFile::new(Cursor::new(bytes_of(records.into()))).unwrap();
-    let (catalog, selection) = (Catalog::new(), Selection::default());
-    let mut events = Events::new(&mut file, &catalog, &selection);
-    while events.next().unwrap().is_some() {}
-    let summary = events.summary();
+    let catalog = Catalog::new();
+    let (_, summary) = trace::events(&mut file, &Pipeline::new(&catalog));
     assert_eq!((summary.with_problems, summary.of_system), (9, 2));
-    let (stats, _) = Stats::of(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
+    let (stats, _) = Stats::read(&mut file, &Pipeline::new(&catalog)).unwrap();
     let text = stats.render();
     assert!(text.contains("Partial: 9 events could not be decoded completely\n"), "{text}");
     assert!(text.contains("Of the system: 2 records with a layout"), "{text}");

@@ -1,13 +1,11 @@
 //! Tests the output formats of traces.
 
 use std::io::Cursor;
-use std::num::NonZeroUsize;
 
 use etl::stats::Stats;
 use etl::{csv, json, table};
-use etl_file::stream::{self, Events};
 use etl_file::write::Losses;
-use etl_file::{Catalog, ClockType, Decoded, Selection, Trace, TraceFile, decode};
+use etl_file::{Catalog, ClockType, Decoded, Pipeline, Trace, TraceFile, decode};
 use etl_fixtures::trace;
 
 type Bytes = TraceFile<Cursor<Vec<u8>>>;
@@ -28,40 +26,36 @@ fn catalog() -> Catalog {
     catalog
 }
 
-fn rendered(mut trace: Bytes, catalog: &Catalog, width: Option<u16>) -> String {
+fn rendered(mut file: Bytes, catalog: &Catalog, width: Option<u16>) -> String {
     let mut out = Vec::new();
     let mut writer = table::Writer::new(&mut out, width);
-    let header = trace.header().clone();
-    writer.header(&header, trace.buffers()).unwrap();
-    let selection = Selection::default();
-    let mut events = Events::new(&mut trace, catalog, &selection);
-    while let Some((_, decoded)) = events.next().unwrap() {
+    let header = file.header().clone();
+    writer.header(&header, file.buffers()).unwrap();
+    let (events, summary) = trace::events(&mut file, &Pipeline::new(catalog));
+    for (_, decoded) in events {
         writer.event(&decoded).unwrap();
     }
-    writer.end(&header, &events.summary()).unwrap();
+    writer.end(&header, &summary).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 fn lines(mut trace: Bytes, catalog: &Catalog) -> String {
     let mut out = Vec::new();
-    json::write_lines(&mut trace, catalog, &Selection::default(), &mut out).unwrap();
+    json::write_lines(&mut trace, &Pipeline::new(catalog), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 /// Returns the CSV rows; `by_field` selects a column for each field.
-fn rows(mut trace: Bytes, catalog: &Catalog, by_field: bool) -> Vec<Vec<String>> {
-    let selection = Selection::default();
+fn rows(mut file: Bytes, catalog: &Catalog, by_field: bool) -> Vec<Vec<String>> {
     let mut columns = csv::FieldColumns::default();
-    let mut events = Events::new(&mut trace, catalog, &selection);
-    while let Some((_, decoded)) = events.next().unwrap() {
-        columns.add(&decoded).unwrap();
+    let (events, _) = trace::events(&mut file, &Pipeline::new(catalog));
+    for (_, decoded) in &events {
+        columns.add(decoded).unwrap();
     }
     let mut out = Vec::new();
     let mut writer = csv::Writer::new(&mut out, by_field.then_some(columns)).unwrap();
-    let mut events = Events::new(&mut trace, catalog, &selection);
-    while let Some((record, decoded)) = events.next().unwrap() {
-        let event = stream::view(&record).unwrap();
-        writer.event(&event, &decoded).unwrap();
+    for (event, decoded) in &events {
+        writer.event(&event.view(), decoded).unwrap();
     }
     writer.end().unwrap();
     drop(writer);
@@ -168,7 +162,7 @@ fn names_cannot_control_a_terminal() {
     event.extended[1].data = trace::Schema::new("\u{202e}\r").finish();
     let file = trace::of_records(header, 0, [event]);
     let mut file = TraceFile::new(Cursor::new(file)).unwrap();
-    let (stats, _) = Stats::of(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
+    let (stats, _) = Stats::read(&mut file, &Pipeline::new(&Catalog::new())).unwrap();
     for shown in [table::render(&events, None), stats.render()] {
         assert!(!shown.contains(['\u{1b}', '\u{202e}', '\r']), "{shown:?}");
         assert!(shown.contains(r"\u{1b}[2J"), "{shown}");

@@ -8,12 +8,12 @@ use std::process::{Command, Output};
 
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
 use etl::json;
-use etl_file::pass::Pass;
+use etl_file::completion::Completion;
 use etl_file::read::ReadError;
 use etl_file::write::{ClassicRecord, Losses};
 use etl_file::{
-    Catalog, ClockType, EncodedRecord, EventRecord, ExtendedItem, Guid, LogFileHeader, Selection,
-    TraceFile,
+    Catalog, ClockType, EncodedRecord, EventRecord, ExtendedItem, Guid, LogFileHeader, Pipeline,
+    Selection, Trace, TraceFile, decode,
 };
 use etl_fixtures::{kernel_records, trace};
 
@@ -67,14 +67,14 @@ fn many() -> Vec<u8> {
 }
 
 #[test]
-fn events_of_providers_have_the_same_output_as_in_one_stream() {
+fn events_of_providers_have_the_same_output_as_on_one_thread() {
     let file = many();
     let lines = assert_same_output("events", &file, &OUTPUTS);
     let mut trace = TraceFile::new(Cursor::new(&file)).unwrap();
     let mut catalog = Catalog::new();
     catalog.load(trace::manifest_path()).unwrap();
     let mut expected = Vec::new();
-    json::write_lines(&mut trace, &catalog, &Selection::default(), &mut expected).unwrap();
+    json::write_lines(&mut trace, &Pipeline::new(&catalog), &mut expected).unwrap();
     assert_eq!(lines.lines().count(), 2502);
     assert!(lines.as_bytes() == expected);
 }
@@ -104,14 +104,15 @@ fn completed() -> Vec<u8> {
 }
 
 #[test]
-fn events_that_others_complete_have_the_same_output_as_in_one_stream() {
+fn events_that_others_complete_have_the_same_output_as_on_one_thread() {
     let file = completed();
     let lines = assert_same_output("completed", &file, &OUTPUTS);
     assert!(lines.contains("app.exe+0x20"), "stacks have images");
     let mut trace = TraceFile::new(Cursor::new(&file)).unwrap();
     let mut expected = Vec::new();
-    let (catalog, selection) = (Catalog::new(), Selection::default());
-    json::write_lines(&mut trace, &catalog, &selection, &mut expected).unwrap();
+    let (catalog, completion) = (Catalog::new(), Completion::default());
+    let pipeline = Pipeline { completion: Some(&completion), ..Pipeline::new(&catalog) };
+    json::write_lines(&mut trace, &pipeline, &mut expected).unwrap();
     assert!(lines.as_bytes() == expected);
 }
 
@@ -265,6 +266,68 @@ fn the_number_of_threads_is_positive_and_bounded() {
     }
 }
 
+fn on(threads: usize, catalog: &Catalog) -> Pipeline<'_> {
+    Pipeline { threads: NonZeroUsize::new(threads).unwrap(), ..Pipeline::new(catalog) }
+}
+
+#[test]
+fn a_pipeline_gives_the_same_events_and_counts_on_any_number_of_threads() {
+    let records = kernel_records::generated().into_iter();
+    let records = (100..).zip(records).map(|(time, (_, record))| (time, record));
+    let header = LogFileHeader { buffer_size: 0x1_0000, ..LogFileHeader::default() };
+    let mut damaged = many();
+    damaged[0x8000..0xC000].fill(0);
+    let files = [
+        ("events", many(), false),
+        ("damaged", damaged, false),
+        ("completed", completed(), true),
+        ("forms", trace::of_records(header, 50_000, records), true),
+        ("adapters", with_hardware_addresses(vec![]), false),
+    ];
+    let mut catalog = Catalog::new();
+    catalog.load(trace::manifest_path()).unwrap();
+    let completion = Completion { names: true, ..Completion::default() };
+    let few = Selection { level: Some(3), ..Selection::default() };
+    for (name, bytes, can_complete) in files {
+        let open = || TraceFile::new(Cursor::new(&bytes)).unwrap();
+        for selection in [Selection::ALL, &few] {
+            let of = |threads, completion| {
+                let pipeline = Pipeline { selection, completion, ..on(threads, &catalog) };
+                let (events, summary) = trace::events(&mut open(), &pipeline);
+                assert_eq!(summary.selected, events.len() as u64, "{name}");
+                (events, summary)
+            };
+            let [plain, complete] = [None, Some(&completion)].map(|completion| {
+                let one = of(1, completion);
+                for threads in [2, 5] {
+                    assert!(of(threads, completion) == one, "{name} on {threads} threads");
+                }
+                one
+            });
+            // Completion changes no other trace.
+            assert_eq!(plain != complete, can_complete, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_decodes_the_events_of_a_trace_in_time_order() {
+    let file = many();
+    let mut catalog = Catalog::new();
+    catalog.load(trace::manifest_path()).unwrap();
+    let whole = Trace::parse(&file).unwrap();
+    let expected: Vec<_> = whole
+        .events_by_time()
+        .into_iter()
+        .map(|event| (event.clone(), decode(event, &catalog)))
+        .collect();
+    let mut file = TraceFile::new(Cursor::new(&file)).unwrap();
+    let (events, summary) = trace::events(&mut file, &on(3, &catalog));
+    assert!(events == expected);
+    let all = (summary.decoded, summary.selected, summary.with_problems, summary.late);
+    assert_eq!(all, (2500, 2500, 0, 0));
+}
+
 /// The error of a pass, and the events that were taken before it.
 #[derive(Debug, PartialEq)]
 enum Stopped {
@@ -281,19 +344,14 @@ impl From<ReadError> for Stopped {
 #[test]
 fn the_events_before_an_error_are_taken() {
     let file = many();
-    let (catalog, selection) = (Catalog::new(), Selection::default());
-    for threads in [1, 2, 7] {
+    let (catalog, completion) = (Catalog::new(), Completion::default());
+    let completions = [None, Some(&completion)];
+    for (threads, completion) in [1, 2, 7].into_iter().flat_map(|n| completions.map(|it| (n, it))) {
         let mut trace = TraceFile::new(Cursor::new(&file)).unwrap();
-        let pass = Pass {
-            catalog: &catalog,
-            selection: &selection,
-            additions: None,
-            hardware_addresses: false,
-            threads: NonZeroUsize::new(threads).unwrap(),
-        };
+        let pipeline = Pipeline { completion, ..on(threads, &catalog) };
         let mut taken = Vec::new();
         let start = trace.header().session.start_clock;
-        let result = pass.run(
+        let result = pipeline.run(
             &mut trace,
             || (),
             |(), event, _, batch: &mut Vec<i64>| {

@@ -58,6 +58,17 @@ impl Event {
     }
 }
 
+/// Returns true if events of a class can contain the address of a network adapter. This is fast for
+/// the many classes whose events contain none.
+pub fn has_hardware_addresses(class: Guid) -> bool {
+    static CLASSES: LazyLock<Vec<Guid>> = LazyLock::new(|| {
+        let classes = INDEX.classes.iter();
+        let found = classes.filter(|class| class.events.iter().any(Event::has_hardware_addresses));
+        found.map(|class| class.guid).collect()
+    });
+    CLASSES.contains(&class)
+}
+
 /// The classes by GUID and by group.
 struct Index {
     classes: Vec<Class>,

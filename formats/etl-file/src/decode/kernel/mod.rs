@@ -199,7 +199,7 @@ pub fn decode(record: &[u8]) -> Option<Record> {
     decode_with(RecordHeader::parse(record)?, record)
 }
 
-fn decode_with(header: RecordHeader, record: &[u8]) -> Option<Record> {
+pub(crate) fn decode_with(header: RecordHeader, record: &[u8]) -> Option<Record> {
     let payload = record.get(header.payload..)?;
     Some(if header.form == Form::Wpp {
         message(header, payload)
@@ -235,23 +235,8 @@ fn class_of_event(event: &EventRef<'_>) -> Option<&'static Class> {
     classes::by_guid(event.provider)
 }
 
-/// Returns the class and event names of an event record, if it belongs to a known class.
-#[must_use]
-pub fn names_of_event(
-    event: &EventRef<'_>,
-    classes: &Classes,
-) -> Option<(Arc<str>, Option<Arc<str>>)> {
-    let is_classic = event.descriptor.id == 0 && event.item(ext_type::EVENT_SCHEMA_TL).is_none();
-    let class =
-        class_of_event(event).or_else(|| classes.get(event.provider).filter(|_| is_classic))?;
-    let known = class.event(event.descriptor.opcode);
-    let name = known.map(|known| Arc::clone(&known.name));
-    Some((Arc::clone(&class.name), name))
-}
-
 /// Decodes an event record by its class. Returns `None` if the class is unknown.
-#[must_use]
-pub fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
+pub(crate) fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
     let is_classic = event.descriptor.id == 0 && event.item(ext_type::EVENT_SCHEMA_TL).is_none();
     let class =
         class_of_event(event).or_else(|| classes.get(event.provider).filter(|_| is_classic));
@@ -259,17 +244,18 @@ pub fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
     Some(classified_by(Some(class?), header, event.user_data))
 }
 
-/// Returns an event record as decoded or, if it has no schema, as an event of its class.
+/// Returns true if an event record was decoded with a schema.
+pub(crate) fn is_described(decoded: &Decoded) -> bool {
+    decoded.event_name.is_some() || !decoded.fields.is_empty()
+}
+
+/// Returns an event record as decoded or, if its class is known, as an event of its class.
 pub(crate) fn or_by_class(
     decoded: Decoded,
     event: &EventRef<'_>,
     clock: &Clock,
     classes: &Classes,
 ) -> Decoded {
-    let is_described = decoded.event_name.is_some() || !decoded.fields.is_empty();
-    if is_described {
-        return decoded;
-    }
     let Some(found) = decode_event(event, classes) else {
         return decoded;
     };
@@ -326,6 +312,9 @@ pub(crate) fn hide_hardware_addresses(
     record: &RecordRef<'_>,
     decoded: &mut Decoded,
 ) -> Option<Vec<u8>> {
+    if !classes::has_hardware_addresses(decoded.provider) {
+        return None;
+    }
     let (event, header, start) = event_of(record)?;
     if !event.has_hardware_addresses() {
         return None;
@@ -492,10 +481,10 @@ mod tests {
                 },
                 ..Event::default()
             };
-            let names = names_of_event(&event.view(), &Classes::default());
-            names.map(|(class, event)| (class.to_string(), event.map(|name| name.to_string())))
+            let found = decode_event(&event.view(), &Classes::default());
+            found.map(|found| [found.class_name, found.event_name].map(Option::unwrap_or_default))
         };
-        let expected = ("Process".to_owned(), Some("Start".to_owned()));
+        let expected = ["Process", "Start"].map(Arc::from);
         assert_eq!(names(process, 0, vec![]), Some(expected));
         assert_eq!(names(process, 1, vec![]), None);
         assert_eq!(names(Guid::from_u128(1), 0, vec![]), None);

@@ -1,7 +1,7 @@
-//! Completes events with data from other events of the trace: names, locations and stacks.
+//! Completion of events with data from other events of the trace: names, locations and stacks.
 //!
-//! A [`FirstPass`] over all events collects the tables. An [`Enricher`] then completes the events
-//! of a second pass as a stream: it joins stacks and, on request, fills in names.
+//! A pass over the trace collects the [`Tables`]. In the next pass, a [`Completer`] completes the
+//! events: it joins stacks and, on request, fills in names.
 
 use std::io::{Read, Seek};
 use std::sync::LazyLock;
@@ -16,36 +16,39 @@ use crate::record::ext_type;
 use crate::stacks::{Definitions, Joiner, StackCounts};
 use crate::symbols::Symbols;
 
-/// The tables that a first pass over a trace's events fills.
+/// The data that completion adds to events. Stacks are always joined with their events.
 #[derive(Clone, Debug, Default)]
-pub struct FirstPass {
+pub struct Completion {
+    /// True to add process and thread names, from the trace's own kernel events.
+    pub names: bool,
+    /// The symbols that provide the function names of stack frames.
+    pub symbols: Symbols,
+}
+
+/// The tables that completion needs, from a pass over the trace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables {
     /// The processes, threads and images.
     pub names: Names,
     /// The stacks that keys refer to.
     pub definitions: Definitions,
 }
 
-impl FirstPass {
-    /// Returns empty tables.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
+impl Tables {
     /// Reads a trace. Decodes only kernel and classic events.
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the source cannot be read.
-    pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+    pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
         let clock = file.clock();
-        let mut tables = Self::new();
+        let mut tables = Self::default();
         let mut records = file.records();
         while let Some(record) = records.next()? {
             let event = record.event();
             if event.is_some_and(|event| waits(&event)) {
                 tables.definitions.expect_stacks();
             }
-            if !Self::says_something(&record, event.as_ref()) {
+            if !Self::describes_others(&record, event.as_ref()) {
                 continue;
             }
             let decoded = event.map_or_else(
@@ -60,14 +63,13 @@ impl FirstPass {
     }
 
     /// Returns the number of entries that were dropped because the tables were full.
-    #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.names.dropped() + self.definitions.dropped()
     }
 
-    /// Returns true if a record, whose event is given if it is an event record, can contain data
-    /// about other events.
-    fn says_something(record: &RecordRef<'_>, event: Option<&EventRef<'_>>) -> bool {
+    /// Returns true if a record can contain data about other events. `event` is its event, if it is
+    /// an event record.
+    fn describes_others(record: &RecordRef<'_>, event: Option<&EventRef<'_>>) -> bool {
         if let Some(event) = event {
             return event.descriptor.id == 0 && Self::is_of_tables(event.provider);
         }
@@ -76,7 +78,7 @@ impl FirstPass {
                 OtherKind::System { hook }
                 | OtherKind::CompactSystem { hook }
                 | OtherKind::PerfInfo { hook },
-            ) => Self::needs(hook),
+            ) => Self::are_filled_by(hook),
             Some(OtherKind::Classic { class }) => Self::is_of_tables(class),
             _ => false,
         }
@@ -93,11 +95,10 @@ impl FirstPass {
         GUIDS.contains(&class)
     }
 
-    /// Returns true if a record gives an [`Enricher`] work: it describes a process, a thread, an
-    /// image, a stack or a context switch, or part of its stack is in another record. Every Windows
-    /// trace has other kernel records, which describe the trace itself.
-    #[must_use]
-    pub fn matters(record: &RecordRef<'_>) -> bool {
+    /// Returns true if completion needs a record: it describes a process, a thread, an image, a
+    /// stack or a context switch, or part of its stack is in another record. Every Windows trace
+    /// has other kernel records, which describe the trace itself.
+    pub fn need(record: &RecordRef<'_>) -> bool {
         let event = record.event_without_time();
         let switch = match record.kind() {
             Some(
@@ -108,13 +109,13 @@ impl FirstPass {
             _ => false,
         };
         switch
-            || Self::says_something(record, event.as_ref())
+            || Self::describes_others(record, event.as_ref())
             || event.is_some_and(|event| waits(&event))
     }
 
     /// Returns true if events with a hook id fill the tables: events of processes, threads, images
     /// and stacks.
-    const fn needs(hook: u16) -> bool {
+    const fn are_filled_by(hook: u16) -> bool {
         let [opcode, group] = hook.to_le_bytes();
         match group {
             0x03 | 0x14 | 0x18 => true,
@@ -141,41 +142,24 @@ fn waits(event: &EventRef<'_>) -> bool {
     })
 }
 
-/// Completes the events of a stream. `T` is the caller's data for each event.
+/// Completes events. `T` is the caller's data for each event.
 #[derive(Debug)]
-pub struct Enricher<T> {
+pub(crate) struct Completer<'a, T> {
     names: Names,
-    symbols: Symbols,
-    with_names: bool,
+    completion: &'a Completion,
     running: Running,
     joiner: Joiner<T>,
 }
 
-impl<T> Enricher<T> {
-    /// Returns an enricher that joins stacks and assigns images to their frames.
-    #[must_use]
-    pub fn new(first: FirstPass) -> Self {
+impl<'a, T> Completer<'a, T> {
+    /// Returns a completer for the events of the trace that `tables` comes from.
+    pub fn new(tables: Tables, completion: &'a Completion) -> Self {
         Self {
-            names: first.names,
-            symbols: Symbols::new(),
-            with_names: false,
+            names: tables.names,
+            completion,
             running: Running::new(),
-            joiner: Joiner::new(first.definitions),
+            joiner: Joiner::new(tables.definitions),
         }
-    }
-
-    /// Also fills in process and thread names.
-    #[must_use]
-    pub const fn with_names(mut self) -> Self {
-        self.with_names = true;
-        self
-    }
-
-    /// Also fills in the function names of frames.
-    #[must_use]
-    pub fn with_symbols(mut self, symbols: Symbols) -> Self {
-        self.symbols = symbols;
-        self
     }
 
     /// Takes the next event in time order. [`pop`](Self::pop) then returns the events that are
@@ -198,17 +182,16 @@ impl<T> Enricher<T> {
     }
 
     /// Returns the stack counts so far.
-    #[must_use]
     pub const fn stacks(&self) -> StackCounts {
         self.joiner.counts()
     }
 
     fn complete(&self, (mut event, beside): (Decoded, T)) -> (Decoded, T) {
-        if self.with_names {
+        if self.completion.names {
             self.names.resolve(&mut event);
         }
-        self.names.place_frames(&mut event, &self.symbols);
-        self.names.place_fields(&mut event, &self.symbols);
+        self.names.place_frames(&mut event, &self.completion.symbols);
+        self.names.place_fields(&mut event, &self.completion.symbols);
         (event, beside)
     }
 }
@@ -221,15 +204,16 @@ mod tests {
 
     #[test]
     fn events_leave_at_once_unless_they_wait_for_stacks() {
-        let mut enricher = Enricher::new(FirstPass::new());
-        enricher.push(decoded(EventRecord::default()), 5, 0);
-        assert_eq!(enricher.pop().map(|(_, beside)| beside), Some(5));
-        let mut first = FirstPass::new();
-        first.definitions.expect_stacks();
-        let mut enricher = Enricher::new(first);
-        enricher.push(decoded(EventRecord::default()), 5, 0);
-        assert!(enricher.pop().is_none());
-        assert_eq!(enricher.drain().map(|(_, beside)| beside), Some(5));
+        let completion = Completion::default();
+        let mut completer = Completer::new(Tables::default(), &completion);
+        completer.push(decoded(EventRecord::default()), 5, 0);
+        assert_eq!(completer.pop().map(|(_, beside)| beside), Some(5));
+        let mut tables = Tables::default();
+        tables.definitions.expect_stacks();
+        let mut completer = Completer::new(tables, &completion);
+        completer.push(decoded(EventRecord::default()), 5, 0);
+        assert!(completer.pop().is_none());
+        assert_eq!(completer.drain().map(|(_, beside)| beside), Some(5));
     }
 
     #[test]
@@ -240,14 +224,14 @@ mod tests {
             fields: vec![("StackKey".into(), Value::Pointer(7)), ("StackFrame".into(), frames)],
             ..decoded(EventRecord::default())
         };
-        let mut first = FirstPass::new();
+        let mut tables = Tables::default();
         let fitting = (8 << 20) / (60_000 * 8);
         for _ in 0..fitting {
-            first.observe(&definition);
-            assert_eq!(first.dropped(), 0);
+            tables.observe(&definition);
+            assert_eq!(tables.dropped(), 0);
         }
-        first.observe(&definition);
-        first.observe(&definition);
-        assert_eq!(first.dropped(), 2);
+        tables.observe(&definition);
+        tables.observe(&definition);
+        assert_eq!(tables.dropped(), 2);
     }
 }

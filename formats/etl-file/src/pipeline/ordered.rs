@@ -23,7 +23,7 @@ type Returned<U> = (U, Sender<U>);
 ///
 /// # Errors
 /// Fails with the error of `take` or, if there is none, of `feed`.
-pub fn ordered<T: Send, S, U: Send, E: Send>(
+pub(super) fn ordered<T: Send, S, U: Send, E: Send>(
     threads: NonZeroUsize,
     feed: impl FnOnce(&mut dyn FnMut(T) -> bool) -> Result<(), E> + Send,
     state: impl Fn() -> S + Sync,
@@ -34,7 +34,9 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
         let mut state = state();
         let mut taken = Ok(());
         let end = feed(&mut |item| {
-            taken = take(&mut work(&mut state, item));
+            if taken.is_ok() {
+                taken = take(&mut work(&mut state, item));
+            }
             taken.is_ok()
         });
         return taken.and(end);
@@ -102,7 +104,9 @@ mod tests {
         let result = ordered(
             threads(number),
             |push| {
-                let fed = (0..500).all(push);
+                let fed = (0..500).all(&mut *push);
+                // Nobody takes an item after an error.
+                let fed = push(500) && fed;
                 if fed { Err("the end of the items") } else { Ok(()) }
             },
             || (),
@@ -127,7 +131,7 @@ mod tests {
     fn results_keep_the_order_of_items_on_any_number_of_threads() {
         for number in [1, 2, 3, 16] {
             let (taken, result) = doubled(number, usize::MAX);
-            assert!(taken.iter().copied().eq((0..1000).step_by(2)), "{number}: {taken:?}");
+            assert!(taken.iter().copied().eq((0..=1000).step_by(2)), "{number}: {taken:?}");
             assert_eq!(result, Err("the end of the items"));
             let (taken, result) = doubled(number, 100);
             assert!(taken.iter().copied().eq((0..=100).step_by(2)), "{number}: {taken:?}");
