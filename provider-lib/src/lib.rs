@@ -129,6 +129,7 @@ mod opaque;
 mod origin;
 mod plain;
 mod pool;
+mod print;
 mod provider;
 mod rundown;
 mod settle;
@@ -158,10 +159,7 @@ pub use crate::{
     statistics::Statistics,
     traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
-    types::{
-        Bool32, F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime,
-        ThreadId, UnicodeString, Utf16CStr, Win32Error,
-    },
+    types::*,
     write::{WriteError, WriteFlags, WriteOptions},
 };
 
@@ -483,8 +481,9 @@ pub mod __macro {
         bytes_of_size, count, count_of_size, elements, first, least, length,
     };
     pub use crate::limit::FirstOption;
-    pub use crate::mirror::{Bytes, Line, Narrow, Print, bits, map, structure};
+    pub use crate::mirror::{Line, bits, map, structure};
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
+    pub use crate::print::{Bytes, Narrow, Print};
     pub use crate::provider::{Hooks, StaticProvider};
     pub use crate::text::Formatted;
     pub use crate::write::{Options, Plain, Runtime};

@@ -2,13 +2,18 @@
 
 use core::{ffi::c_void, fmt, slice};
 
-use crate::{plain::plain, text::is_pair};
+use crate::{
+    plain::plain,
+    print::{Print, quoted, values},
+    text::is_pair,
+};
 
 /// The maximum length of a NUL-terminated UTF-16 string, in code units.
 const MAX_UNITS: usize = 32_767;
 
+/// Declares numbers with a meaning, and their text in the debugger.
 macro_rules! number {
-    ($($(#[$doc:meta])* $name:ident($type:ty);)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($type:ty): $value:ident => $($format:expr),+;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(transparent)]
@@ -19,25 +24,27 @@ macro_rules! number {
                 Self(value)
             }
         }
+
+        values!($name: $value => $($format),+;);
     )*};
 }
 
 number! {
     /// A point in time: the number of 100 ns units since 1601-01-01 UTC (`FILETIME`), as
     /// `KeQuerySystemTimePrecise` returns it.
-    FileTime(i64);
+    FileTime(i64): v => "{}", v.0;
     /// A `BOOL`: 32 bits, false if zero. (A `bool` takes one byte in an event.)
-    Bool32(u32);
+    Bool32(u32): v => "{}", v.0 != 0;
     /// An `HRESULT`.
-    HResult(i32);
+    HResult(i32): v => "0x{:08X}", v.0;
     /// A Win32 error code.
-    Win32Error(u32);
+    Win32Error(u32): v => "{}", v.0;
     /// A process id.
-    ProcessId(u32);
+    ProcessId(u32): v => "{}", v.0;
     /// A thread id.
-    ThreadId(u32);
+    ThreadId(u32): v => "{}", v.0;
     /// A TCP or UDP port in the processor's byte order.
-    Port(u16);
+    Port(u16): v => "{}", v.0;
 }
 
 impl From<bool> for Bool32 {
@@ -49,6 +56,15 @@ impl From<bool> for Bool32 {
 plain!(
     Bool32, Pointer, FileTime, HResult, Win32Error, ProcessId, ThreadId, SystemTime, Luid, F32, F64
 );
+
+values! {
+    // Kernel code must not use floating-point registers, so a line shows the bits.
+    F32: v => "{:#010x}", v.to_bits();
+    F64: v => "{:#018x}", v.to_bits();
+    Luid: v => "{:#x}", u64::from(v.high_part.cast_unsigned()) << 32 | u64::from(v.low_part);
+    SystemTime: v => "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}",
+        v.year, v.month, v.day, v.hour, v.minute, v.second, v.millisecond;
+}
 
 /// A date and time of day (`SYSTEMTIME`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -319,6 +335,46 @@ impl<'a> Sid<'a> {
     #[must_use]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
+    }
+}
+
+impl Print for Pointer {
+    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+        if is_hex { write!(to, "{:#x}", self.address()) } else { write!(to, "{self:?}") }
+    }
+}
+
+impl Print for Sid<'_> {
+    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+        let Some(([revision, _count, authority @ ..], subauthorities)) =
+            self.as_bytes().split_first_chunk::<8>()
+        else {
+            return Ok(());
+        };
+        let authority = authority.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+        write!(to, "S-{revision}-{authority}")?;
+        subauthorities
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .try_for_each(|subauthority| write!(to, "-{}", u32::from_le_bytes(*subauthority)))
+    }
+}
+
+impl Print for UnicodeString<'_> {
+    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+        let characters = char::decode_utf16(self.units().iter().copied());
+        quoted(to, |to| {
+            characters
+                .map(|one| one.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .try_for_each(|one| to.write_char(one))
+        })
+    }
+}
+
+impl Print for Utf16CStr<'_> {
+    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+        UnicodeString::new(self.units()).print(to, is_hex)
     }
 }
 

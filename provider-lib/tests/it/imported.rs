@@ -22,11 +22,16 @@ fn catalogs() -> [Catalog; 2] {
     [catalog(&of_manifest.unwrap()), catalog(&declared)]
 }
 
+/// Returns a value of the type that the manifest's type is imported as.
+fn of<T: From<U>, U>(value: U) -> T {
+    value.into()
+}
+
 fn extent(start: u64) -> trace::ArraysExtents {
     trace::ArraysExtents {
         kind: trace::X1V2::AB,
         start,
-        code: Pointer::new(std::ptr::null::<u8>()),
+        code: of(std::ptr::null::<u8>()),
         is_on: true.into(),
     }
 }
@@ -40,12 +45,12 @@ fn both_resources_decode_the_events() {
         0x1234,
         0x10,
         0xC000_0001,
-        5,
+        of(5_u32),
         Bool32::from(true),
         b'x',
         c"ansi",
-        Pointer::new(std::ptr::without_provenance::<u8>(0xABCD)),
-        FileTime(0x01DC_0000_0000_0000),
+        of(std::ptr::without_provenance::<u8>(0xABCD)),
+        of(0x01DC_0000_0000_0000_i64),
         Ipv6Addr::LOCALHOST,
     ));
     emit!(trace::e_one_2(

@@ -14,6 +14,7 @@ mod dynamic;
 mod elements;
 mod enable_state;
 pub mod exported;
+mod field_types;
 mod from_wpp;
 mod helpers;
 mod hostile;
