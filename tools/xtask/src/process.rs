@@ -10,8 +10,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-pub use driver_build::process::{find_program, json, output_of, printed, run_quietly, symlink};
-use driver_build::{process::line, toolchain::Rust};
+pub use driver_build::process::{find_program, json, output_of, symlink};
+use driver_build::{
+    process::{self, line},
+    toolchain::Rust,
+};
+
+use crate::progress::charge;
 
 /// Returns the workspace's root.
 pub fn root() -> PathBuf {
@@ -71,12 +76,23 @@ pub fn with_lints(command: &mut Command) -> &mut Command {
     command
 }
 
+/// Runs a command, and shows its output only if it fails.
+pub fn run_quietly(command: &mut Command) -> Result<()> {
+    printed(command).map(drop)
+}
+
+/// Runs a command, and returns its standard output.
+pub fn printed(command: &mut Command) -> Result<Vec<u8>> {
+    let printed = process::printed(command);
+    charge();
+    printed
+}
+
 /// Runs a command that shares this program's output.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .with_context(|| format!("cannot start: {}", line(command)))?;
+    let status = command.stdin(Stdio::null()).status();
+    charge();
+    let status = status.with_context(|| format!("cannot start: {}", line(command)))?;
     if !status.success() {
         bail!("failed ({status}): {}", line(command));
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs every check that can run on this machine.
 
-use std::{env, path::Path, process::Command, thread};
+use std::{env, path::Path, process::Command, thread, time::Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
@@ -21,7 +21,7 @@ use crate::{
         self, cargo, output_of, run_quietly, target, use_built_programs, with_built_programs,
         with_lints,
     },
-    progress::{step, step_with_output},
+    progress::{self, step, step_with_output},
     publish,
     reproducible::{self, User},
     requirements, sample, standin, unused, windows,
@@ -290,6 +290,7 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
         report(&not_run);
         return Ok(());
     }
+    let start = Instant::now();
     let tools = doctor::install()?;
     check_quickly()?;
     let (host, others) = at_once(|| check_host_crates(&tools), || check_others(&tools))?;
@@ -314,6 +315,7 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
         not_run.extend(deep::run()?);
     }
     report(&not_run);
+    report_cost(start);
     // A check, or an author, may have written a file during the run.
     match inputs {
         Some(inputs) if Some(&inputs) == Inputs::read().as_ref() => inputs.record(&not_run),
@@ -326,6 +328,20 @@ fn report(not_run: &[String]) {
     for one in not_run {
         eprintln!("NOT RUN: {one}");
     }
+}
+
+/// Prints what the checks cost: each step's processor seconds, how busy they kept the processors, and the
+/// disk space of the target folder.
+fn report_cost(start: Instant) {
+    let (steps, total) = progress::steps();
+    for (seconds, title) in steps {
+        println!("{seconds:6.0} {title}");
+    }
+    let elapsed = start.elapsed().as_secs_f64();
+    let busy = 100.0 * total / elapsed;
+    println!("{total:6.0} processor seconds in {elapsed:.0} s ({busy:.0} % of one processor)");
+    let space = output_of(Command::new("du").args(["-s", "--block-size=MB"]).arg(target()));
+    println!("{}", space.unwrap_or_default());
 }
 
 /// The checks that [`run_changed`] leaves to [`run`].
