@@ -11,7 +11,6 @@ mod events;
 mod language;
 mod lists;
 mod messages;
-mod sha256;
 mod template;
 mod wevt;
 

@@ -4,7 +4,7 @@ use std::num::TryFromIntError;
 
 use etw_wire::{Guid, InType};
 
-use super::{binxml, bytes::Bytes, sha256};
+use super::{binxml, bytes::Bytes};
 use crate::model::{Element, Node, Property, PropertyKind, Size, Template};
 
 const EVENT_DATA: u32 = 1;
@@ -63,7 +63,7 @@ fn guid(xml: &Element, types: &[u8]) -> Guid {
     message.extend(binxml::text(xml).encode_utf16().flat_map(u16::to_le_bytes));
     message.extend(types.iter().flat_map(|one| u32::from(*one).to_le_bytes()));
     let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, ..] =
-        sha256::digest(&message);
+        hmac_sha256::Hash::hash(&message);
     let mut bytes = [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15];
     bytes[7] = bytes[7] & 0x0F | VERSION;
     Guid::from_bytes(bytes)
