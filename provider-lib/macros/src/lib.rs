@@ -2,6 +2,8 @@
 
 mod ad_hoc;
 mod configured;
+#[cfg(test)]
+mod expanded;
 mod library;
 mod mirror;
 mod names;

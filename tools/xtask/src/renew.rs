@@ -44,7 +44,7 @@ const fn part(name: &'static str, title: &'static str, write: fn() -> Outcome) -
 }
 
 /// All parts. Those that others are compiled from come first.
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     part("lock", "the lock files", || {
         lock_files::update()?;
         Ok(None)
@@ -60,6 +60,9 @@ const PARTS: [Part; 13] = [
     part("fixtures", "the manifests and declarations that tests import and compile", fixtures),
     part("field-types", "the documentation's table of field types", || {
         test("wdk-etw-schema", &["--test", "it", "field_types"])
+    }),
+    part("expanded", "the expansions of two events", || {
+        test("wdk-etw-macros", &["--lib", "expanded::"])
     }),
     part("errors", "the errors of declarations that must not compile", || {
         let mut command = cargo(&["test", "--locked", "--package", "etw-compile-fail"]);
