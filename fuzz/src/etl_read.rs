@@ -235,7 +235,8 @@ fn check_stream(data: &[u8], trace: &Trace) {
             assert_eq!(buffer.records().count(), buffer.len());
         }
     }
-    let (stats, _) = Stats::of(&mut file, &CATALOG, NonZeroUsize::MIN).expect("memory is readable");
+    let (stats, _) =
+        Stats::read(&mut file, &CATALOG, NonZeroUsize::MIN).expect("memory is readable");
     assert_harmless(&stats.render());
 }
 

@@ -3,7 +3,7 @@
 use etl_file::{
     Clock, ClockType, EncodedRecord, FileTime,
     analysis::{Enricher, FirstPass},
-    kernel,
+    decode::kernel,
 };
 
 use crate::text::{assert_harmless, assert_sentence};

@@ -36,7 +36,7 @@ impl FirstPass {
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the source cannot be read.
-    pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+    pub fn read<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
         let clock = file.clock();
         let mut tables = Self::new();
         let mut records = file.records();

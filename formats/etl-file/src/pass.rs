@@ -12,7 +12,7 @@ use std::io::{Read, Seek};
 use std::num::NonZeroUsize;
 
 use crate::analysis::{Enricher, FirstPass};
-use crate::catalog::Catalog;
+use crate::decode::catalog::Catalog;
 use crate::decode::{Decoded, Decoder};
 use crate::ordered::ordered;
 use crate::read::{EventRef, ReadError, RecordBatch, RecordBuf, RecordRef, Records, TraceFile};
@@ -138,7 +138,7 @@ impl Pass<'_> {
             summary.damages = records.damages().clone();
             return Ok(summary);
         };
-        let first = FirstPass::of(file)?;
+        let first = FirstPass::read(file)?;
         let dropped = first.dropped();
         let enricher = Enricher::new(first).with_symbols(additions.symbols.clone());
         let mut enricher = if additions.names { enricher.with_names() } else { enricher };

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 use crate::analysis::{Enricher, FirstPass};
-use crate::catalog::Catalog;
+use crate::decode::catalog::Catalog;
 use crate::decode::kernel;
+use crate::decode::schemas::{Collector, Schemas};
 use crate::decode::{Decoded, Decoder, Kind, Problem, Value};
 use crate::read::{Damages, EventRef, Other, ReadError, RecordBuf, RecordRef, Records, TraceFile};
 use crate::record::EventDescriptor;
-use crate::schemas::{Collector, Schemas};
 use crate::select::Selection;
 use crate::stacks::StackCounts;
 use crate::symbols::Symbols;
@@ -121,7 +121,7 @@ impl Contents {
     ///
     /// # Errors
     /// Fails with [`ReadError::Io`] if the file cannot be read.
-    pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+    pub fn scan<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
         let mut collector = Collector::new();
         let mut completes = false;
         file.each_record(|record| {
@@ -295,7 +295,7 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         selection: &'a Selection,
         additions: &Additions,
     ) -> Result<Self, ReadError> {
-        let first = FirstPass::of(file)?;
+        let first = FirstPass::read(file)?;
         let mut events = Self::new(file, catalog, selection);
         events.summary.dropped = first.dropped();
         let enricher = Enricher::new(first).with_symbols(additions.symbols.clone());

@@ -8,11 +8,11 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
-use crate::catalog::Catalog;
+use crate::decode::catalog::Catalog;
+use crate::decode::schemas;
 use crate::decode::{Decoded, Decoder, Kind};
 use crate::names::{Names, Running};
 use crate::read::RecordRef;
-use crate::schemas;
 use crate::select::Selection;
 use crate::stacks;
 use crate::stream::decode_record;

@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use etl_file::{Catalog, Decoded, EventRecord, Trace, kernel, read::OtherKind, stream, symbols};
+use etl_file::{
+    Catalog, Decoded, EventRecord, Trace, decode::kernel, read::OtherKind, stream, symbols,
+};
 use serde_json::{Value, json};
 use standin_kernel::{
     BugCheck, EnableParameters, Fault, Guid, Identity, Kernel, KernelError, NtStatus, Recording,

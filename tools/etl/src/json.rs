@@ -7,8 +7,8 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use etl_file::catalog::Catalog;
 use etl_file::decode::Decoded;
+use etl_file::decode::catalog::Catalog;
 use etl_file::read::{EventRef, TraceFile, TraceHeader};
 use etl_file::select::Selection;
 use etl_file::show::Members;
@@ -30,7 +30,7 @@ pub fn write_lines<R: Read + Seek>(
 ) -> Result<Summary, OutputError> {
     let mut writer = Writer::new(out);
     writer.header(file.header(), file.buffers())?;
-    let mut events = if Contents::of(file)?.completes {
+    let mut events = if Contents::scan(file)?.completes {
         Events::complete(file, catalog, selection, &Additions::default())?
     } else {
         Events::new(file, catalog, selection)

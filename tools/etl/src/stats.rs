@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use etl_file::catalog::Catalog;
+use etl_file::decode::catalog::Catalog;
 use etl_file::decode::kernel;
 use etl_file::decode::{Decoded, Decoder, Problem};
 use etl_file::ordered::ordered;
@@ -90,7 +90,7 @@ impl Stats {
     ///
     /// # Errors
     /// Fails with [`ReadError::Io`] if the file cannot be read.
-    pub fn of<R: Read + Seek + Send>(
+    pub fn read<R: Read + Seek + Send>(
         file: &mut TraceFile<R>,
         catalog: &Catalog,
         threads: NonZeroUsize,
@@ -500,7 +500,7 @@ mod tests {
         log.append(&buffer, 5).unwrap();
         let file = log.finish(Finish::default()).unwrap().into_inner();
         let mut file = TraceFile::new(Cursor::new(file)).unwrap();
-        let (stats, _) = Stats::of(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
+        let (stats, _) = Stats::read(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
         // The event of an unknown version, and the trace's two header events (hook 0) without a
         // payload.
         assert_eq!((stats.events(), stats.with_problems, stats.of_system), (6, 2, 1));

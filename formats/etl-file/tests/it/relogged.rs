@@ -67,7 +67,7 @@ fn events(form: Form) -> Vec<Decoded> {
         (400, form(Guid::from_u128(5), 1, 0, at(400), vec![1])),
     ];
     let mut file = file(&records);
-    assert!(Contents::of(&mut file).unwrap().completes);
+    assert!(Contents::scan(&mut file).unwrap().completes);
     let (catalog, selection) = (Catalog::default(), Selection::default());
     let additions = Additions::default();
     let mut events = Events::complete(&mut file, &catalog, &selection, &additions).unwrap();

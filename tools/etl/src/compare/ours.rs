@@ -45,7 +45,7 @@ impl Ours {
         selection: &Selection,
     ) -> Result<Self, OursError> {
         let mut catalog = catalog.clone();
-        Contents::of(file)?.schemas.add_to(&mut catalog);
+        Contents::scan(file)?.schemas.add_to(&mut catalog);
         let mut events = Events::new(file, &catalog, selection);
         let mut ours = Self::default();
         while let Some((_, decoded)) = events.next()? {

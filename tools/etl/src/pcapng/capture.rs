@@ -6,7 +6,7 @@ use std::io::{Read, Seek};
 use etw_wire::Guid;
 
 use super::part::{is_part, printable};
-use etl_file::catalog::Catalog;
+use etl_file::decode::catalog::Catalog;
 use etl_file::decode::{Decoder, Value};
 use etl_file::read::{EventRef, ReadError, RecordRef, TraceFile};
 use etl_file::stream::{decode_record, view};
@@ -44,7 +44,7 @@ impl Capture {
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the file cannot be read.
-    pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+    pub fn read<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
         let mut capture = Self::default();
         let catalog = Catalog::new();
         let mut decoder = Decoder::new(&catalog);

@@ -18,7 +18,7 @@ pub struct Source<'a, R> {
     /// The file.
     pub file: &'a mut TraceFile<R>,
     /// The catalog with which the file's events are decoded; it should include the file's own
-    /// [`schemas`](etl_file::schemas).
+    /// [`schemas`](etl_file::decode::schemas).
     pub catalog: &'a Catalog,
     /// True if the file has events that can complete its other events; see
     /// [`Contents::completes`](etl_file::stream::Contents::completes).

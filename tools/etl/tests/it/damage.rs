@@ -28,7 +28,7 @@ fn exercise(file: &[u8]) -> String {
     let (catalog, selection) = (Catalog::new(), Selection::default());
     let header = file.header().clone();
     json::write_lines(&mut file, &catalog, &selection, &mut Vec::new()).unwrap();
-    let (stats, damages) = Stats::of(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
+    let (stats, damages) = Stats::read(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
     assert_eq!(stats.render().contains("Damaged:"), !damages.is_empty());
     let mut events = Events::new(&mut file, &catalog, &selection);
     let mut out = Vec::new();
@@ -74,7 +74,7 @@ fn stats_have_the_bytes_of_all_records_and_the_losses() {
     let (file, written) = trace::file(header, 40, losses);
     let bytes: usize = written.iter().map(EventRecord::encoded_size).sum();
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
-    let (stats, damages) = Stats::of(&mut trace, &Catalog::new(), NonZeroUsize::MIN).unwrap();
+    let (stats, damages) = Stats::read(&mut trace, &Catalog::new(), NonZeroUsize::MIN).unwrap();
     assert!(damages.is_empty());
     assert_eq!(stats.events(), 40);
     let text = stats.render();

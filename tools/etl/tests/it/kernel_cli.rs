@@ -201,7 +201,7 @@ fn names_are_shown_in_every_format() {
 fn only_events_that_say_something_about_others_need_another_pass() {
     let completes = |records: Vec<(i64, EncodedRecord)>| {
         let mut file = TraceFile::new(Cursor::new(bytes_of(records))).unwrap();
-        Contents::of(&mut file).unwrap().completes
+        Contents::scan(&mut file).unwrap().completes
     };
     let event = || (600, EncodedRecord::new(&EventRecord::default()).unwrap());
     // Every Windows trace has records about the trace itself.
@@ -453,7 +453,7 @@ fn stats_count_the_same_problems_as_the_events_have() {
     while events.next().unwrap().is_some() {}
     let summary = events.summary();
     assert_eq!((summary.with_problems, summary.of_system), (9, 2));
-    let (stats, _) = Stats::of(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
+    let (stats, _) = Stats::read(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
     let text = stats.render();
     assert!(text.contains("Partial: 9 events could not be decoded completely\n"), "{text}");
     assert!(text.contains("Of the system: 2 records with a layout"), "{text}");

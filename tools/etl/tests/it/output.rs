@@ -168,7 +168,7 @@ fn names_cannot_control_a_terminal() {
     event.extended[1].data = trace::Schema::new("\u{202e}\r").finish();
     let file = trace::of_records(header, 0, [event]);
     let mut file = TraceFile::new(Cursor::new(file)).unwrap();
-    let (stats, _) = Stats::of(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
+    let (stats, _) = Stats::read(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
     for shown in [table::render(&events, None), stats.render()] {
         assert!(!shown.contains(['\u{1b}', '\u{202e}', '\r']), "{shown:?}");
         assert!(shown.contains(r"\u{1b}[2J"), "{shown}");
