@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use etl_file::{
-    Catalog, ClockType, EncodedRecord, Pipeline, TraceFile, completion::Completion, kernel,
+    Catalog, ClockType, EncodedRecord, Pipeline, TraceFile, completion::Completion, decode::kernel,
 };
 use etl_fixtures::trace;
 
