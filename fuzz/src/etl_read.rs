@@ -4,11 +4,17 @@ use std::{io, num::NonZeroUsize, sync::LazyLock};
 
 use etl::{csv, json, pcapng, perfetto, report, stats::Stats, table};
 use etl_file::{
-    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, decode, merge,
+    Catalog, Decoded, Event, LogFileHeader, Pipeline, Selection, Trace, TraceFile,
+    completion::Completion,
+    decode,
+    decode::Kind,
+    merge,
+    pipeline::FirstPass,
     read::{BufferInfo, Damage, DamageKind, PointerSize, ReadError, Record},
-    stream::{Events, view},
     write::{AppendError, Buffer, Finish, LogFile},
 };
+
+use etl_fixtures::trace::events as events_of;
 
 use crate::{
     payload::assert_same_shape,
@@ -66,12 +72,13 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
     for (event, decoded) in events.iter().zip(&decoded) {
         check_decoded(event, decoded);
     }
-    check_stream(data, &trace);
+    check_records(data, &trace);
     if trace.records().len() <= PRINTED {
+        check_pipeline(data);
         check_json(data, &trace);
+        check_report(data);
     }
     check_csv(&events, &decoded);
-    check_report(&trace);
     check_merge(&trace, data);
     let spans = check_perfetto(&trace, &decoded);
     check_pcapng(&trace, &events);
@@ -195,8 +202,8 @@ fn check_decoded(event: &Event, decoded: &Decoded) {
     assert_eq!(named == 0, decoded.keywords.names.is_empty());
 }
 
-/// Checks that a stream returns the same records as the trace in memory, in time order.
-fn check_stream(data: &[u8], trace: &Trace) {
+/// Checks that a file has the same records as the trace in memory, in time order.
+fn check_records(data: &[u8], trace: &Trace) {
     let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
     let place = |record: &Record| match record {
         Record::Event(event) => (event.buffer, event.offset),
@@ -235,16 +242,67 @@ fn check_stream(data: &[u8], trace: &Trace) {
             assert_eq!(buffer.records().count(), buffer.len());
         }
     }
-    let (stats, _) = Stats::of(&mut file, &CATALOG, NonZeroUsize::MIN).expect("memory is readable");
+    let (stats, _) = Stats::read(&mut file, &Pipeline::new(&CATALOG)).expect("memory is readable");
     assert_harmless(&stats.render());
+}
+
+/// Checks that a pipeline gives the same events on one and on two threads, and hides what it must,
+/// with all options that a command has. The last byte selects the options.
+fn check_pipeline(data: &[u8]) {
+    let options = data.last().copied().unwrap_or_default();
+    let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
+    let first = FirstPass::read(&mut file).expect("memory is readable");
+    let mut catalog = CATALOG.clone();
+    first.schemas.add_to(&mut catalog);
+    let completion = Completion { names: options & 1 != 0, ..Completion::default() };
+    let is_completed = first.can_complete || options & 2 != 0;
+    let selection = Selection {
+        level: (options & 4 != 0).then_some(options >> 5),
+        processes: if options & 8 != 0 { vec!["0".to_owned()] } else { Vec::new() },
+        ..Selection::default()
+    };
+    let one = Pipeline {
+        selection: &selection,
+        completion: is_completed.then_some(&completion),
+        hardware_addresses: options & 16 != 0,
+        ..Pipeline::new(&catalog)
+    };
+    let two = Pipeline { threads: NonZeroUsize::MIN.saturating_add(1), ..one };
+    let (events, counts) = events_of(&mut file, &one);
+    let (on_two, counts_on_two) = events_of(&mut file, &two);
+    assert_eq!(counts, counts_on_two);
+    // A number that is not equal to itself has the same text.
+    let is_same = format!("{events:?}") == format!("{on_two:?}");
+    assert!(is_same, "the events depend on the number of threads");
+    assert_eq!(counts.selected, events.len() as u64);
+    for (_, decoded) in &events {
+        assert!(selection.wants(decoded));
+        if !one.hardware_addresses && matches!(decoded.kind, Kind::Kernel { .. }) {
+            for name in ["PhysicalAddr", "PhysicalAddress", "PermanentPhysicalAddress"] {
+                let address = decoded.field(name).map(ToString::to_string);
+                assert!(address.is_none_or(|text| text == "(hidden)"));
+            }
+        }
+    }
+    let plain = Pipeline { completion: None, ..one };
+    let (events, counts) = events_of(&mut file, &plain);
+    let (outlines, outlined) = events_of(&mut file, &Pipeline { details: false, ..plain });
+    assert_eq!(counts, outlined);
+    for ((_, event), (_, outline)) in events.iter().zip(&outlines) {
+        let parts = |it: &Decoded| {
+            let names = [&it.provider_name, &it.event_name, &it.level_name].map(Clone::clone);
+            (it.provider, it.descriptor, names, it.problems.clone())
+        };
+        assert_eq!(parts(event), parts(outline));
+    }
 }
 
 /// Checks the JSON lines and the field columns.
 fn check_json(data: &[u8], trace: &Trace) {
     let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
-    let selection = Selection::default();
+    let pipeline = Pipeline::new(&CATALOG);
     let mut out = Vec::new();
-    let summary = json::write_lines(&mut file, &CATALOG, &selection, &mut out);
+    let summary = json::write_lines(&mut file, &pipeline, &mut out);
     let summary = summary.expect("memory is readable and takes everything");
     let text = std::str::from_utf8(&out).expect("JSON is UTF-8");
     let lines: Vec<serde_json::Value> =
@@ -259,15 +317,15 @@ fn check_json(data: &[u8], trace: &Trace) {
     let mut table = table::Writer::new(Vec::new(), Some(80));
     table.header(trace.header(), file.buffers()).expect("memory");
     let mut columns = csv::FieldColumns::default();
-    let mut events = Events::new(&mut file, &CATALOG, &selection);
+    let (events, counts) = events_of(&mut file, &pipeline);
+    assert_eq!(counts, summary);
     let mut lines = lines.iter();
-    while let Some((record, decoded)) = events.next().expect("memory is readable") {
-        let event = view(&record).expect("it was decoded");
+    for (event, decoded) in events {
         let line = lines.next().expect("a line for each event");
-        assert_eq!(line["offset"].as_u64(), Some(record.offset));
-        assert_eq!(line["timestamp"].as_i64(), Some(record.timestamp));
+        assert_eq!(line["offset"].as_u64(), Some(event.offset));
+        assert_eq!(line["timestamp"].as_i64(), Some(event.record.timestamp));
         let payload = line["payload"].as_str().expect("the payload's digits");
-        assert_eq!(payload.len(), 2 * event.user_data.len());
+        assert_eq!(payload.len(), 2 * event.record.user_data.len());
         assert_eq!(line["pointer_size"] == 4, event.pointer_size == PointerSize::Four);
         let fields = line["fields"].as_object().expect("fields by name");
         assert_eq!(fields.len(), decoded.fields.len(), "{line}");
@@ -285,7 +343,7 @@ fn check_json(data: &[u8], trace: &Trace) {
         }
     }
     assert_eq!(lines.next(), None);
-    table.end(trace.header(), &events.summary()).expect("memory takes everything");
+    table.end(trace.header(), &counts).expect("memory takes everything");
 }
 
 fn check_csv(events: &[&Event], decoded: &[Decoded]) {
@@ -391,22 +449,24 @@ fn varint(bytes: &[u8]) -> (u64, &[u8]) {
 }
 
 /// Checks that a page keeps its data in a single element, whatever the data contains.
-fn check_report(trace: &Trace) {
-    if trace.events().count() > PRINTED {
-        return;
-    }
-    let mut page = Vec::new();
-    let input = report::Input { name: "fuzz", trace };
+fn check_report(data: &[u8]) {
     let limit = 16;
-    let written = report::write(&[input], &CATALOG, limit, &mut page).expect("memory takes all");
-    let events = trace.events().count() as u64;
+    let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
+    let mut page = report::Writer::new("fuzz", limit).expect("a temporary file can be created");
+    let source =
+        report::Source { name: "fuzz", file: &mut file, pipeline: Pipeline::new(&CATALOG) };
+    page.add_files(&mut [source]).expect("memory is readable");
+    let mut out = Vec::new();
+    let written = page.finish(&mut out).expect("memory takes everything");
+    let (events, _) = events_of(&mut file, &Pipeline::new(&CATALOG));
+    let events = events.len() as u64;
     assert_eq!(written.events, events);
     let limit = u64::from(limit);
     assert!(written.shown <= limit);
     if events <= limit {
         assert_eq!(written.shown, events);
     }
-    let page = String::from_utf8(page).expect("a page is text");
+    let page = String::from_utf8(out).expect("a page is text");
     // The elements that hold the data, the description and the script.
     let parts = page.matches("data-part=\"").count();
     assert_eq!(page.matches("<script").count(), parts + 2);

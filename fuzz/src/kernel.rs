@@ -1,20 +1,13 @@
 //! Reads arbitrary bytes as a record of the kernel, a classic provider or WPP.
 
+use std::io::Cursor;
+
 use etl_file::{
-    Clock, ClockType, EncodedRecord, FileTime,
-    analysis::{Enricher, FirstPass},
-    kernel,
+    Catalog, ClockType, EncodedRecord, Pipeline, TraceFile, completion::Completion, decode::kernel,
 };
+use etl_fixtures::trace;
 
 use crate::text::{assert_harmless, assert_sentence};
-
-const CLOCK: Clock = Clock {
-    kind: ClockType::Qpc,
-    perf_frequency: 10_000_000,
-    cpu_mhz: 3000,
-    start_clock: 0,
-    start_time: FileTime::from_raw(134_117_966_450_000_000),
-};
 
 /// Checks that a record is decoded without loss, and returns the number of its fields.
 ///
@@ -44,20 +37,26 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
     }
     let fields = record.fields.len();
     let problem = record.problems.first().map(ToString::to_string);
-    let event = record.into_decoded(&CLOCK, 0, 0);
-    let mut first = FirstPass::new();
-    first.observe(&event);
-    first.observe(&event);
-    let mut enricher = Enricher::new(first).with_names();
-    enricher.push(event.clone(), (), 0);
-    enricher.push(event, (), 0);
-    let mut count = 0;
-    while let Some((event, ())) = enricher.drain() {
+    if let Ok(record) = EncodedRecord::from_bytes(data) {
+        check_completion(&record);
+    }
+    problem.map_or(Ok(fields), Err)
+}
+
+/// Checks the events of a trace that contains a record twice, completed with each other's data.
+fn check_completion(record: &EncodedRecord) {
+    let header = trace::header(ClockType::Qpc, 0x1_1000, 1);
+    let file = trace::of_records(header, 1, [1, 2].map(|time| (time, record.clone())));
+    let mut file = TraceFile::new(Cursor::new(file)).expect("it was just written");
+    let (catalog, completion) =
+        (Catalog::new(), Completion { names: true, ..Completion::default() });
+    let pipeline = Pipeline { completion: Some(&completion), ..Pipeline::new(&catalog) };
+    let (events, counts) = trace::events(&mut file, &pipeline);
+    for (_, event) in &events {
         for frame in event.stack.iter().flat_map(|stack| &stack.frames) {
             assert!(frame.place.as_ref().is_none_or(|place| !place.is_empty()));
         }
-        count += 1;
     }
-    assert_eq!(count + enricher.stacks().joined, 2);
-    problem.map_or(Ok(fields), Err)
+    assert_eq!(counts.decoded, 2);
+    assert_eq!(events.len() as u64 + counts.stacks.joined, 2);
 }

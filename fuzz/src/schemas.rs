@@ -2,7 +2,7 @@
 
 use etl_file::{
     Catalog, Event, EventDescriptor, EventRecord, Guid, decode,
-    schemas::{Collector, Counts, METADATA_CLASS},
+    decode::schemas::{Collector, Counts, METADATA_CLASS},
     write::ClassicRecord,
 };
 

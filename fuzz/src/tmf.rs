@@ -2,7 +2,7 @@
 //!
 //! The input consists of text and arguments, separated by a zero byte.
 
-use etl_file::wpp::{Formats, Header};
+use etl_file::decode::wpp::{Formats, Header};
 
 /// Checks that parsing ends, that each format can be found by its GUID and number, that each defect
 /// refers to a line of the text, and that expansion uses each byte at most once.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
 use arbitrary::{Arbitrary, Unstructured};
 use etl::compare::Form;
-use etl_file::{ClockType, decode::ProviderTraits, schemas::Counts};
+use etl_file::{ClockType, decode::ProviderTraits, decode::schemas::Counts};
 use etw_fuzz::{
     compare::{self, Compared},
     compression,

@@ -11,20 +11,19 @@
 //! - [`mod@write`]: session buffers, and the log file that they are flushed to.
 //! - [`compression`]: the compression of buffers.
 //! - [`read`]: traces, including damaged traces.
-//! - [`mod@decode`]: decoding of events with their own metadata or a manifest.
-//! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
+//! - [`mod@decode`]: decoding of events: with their own metadata, with the providers of manifests and
+//!   images ([`catalog`](decode::catalog)), with the schemas that traces contain
+//!   ([`schemas`](decode::schemas)); of kernel events and classic events
+//!   ([`kernel`](decode::kernel)), and of WPP messages ([`wpp`](decode::wpp)).
 //! - [`completion`]: completion of events with other data from their trace: [`names`] of processes,
 //!   threads and images, [`stacks`] that are joined with their events, and [`symbols`] from PDBs.
-//! - [`mod@catalog`]: the providers of manifests and images, which describe events.
 //! - [`pipeline`]: the steps from the records of a trace of any length to its decoded events; all
 //!   outputs use it.
-//! - [`compare`]: comparison with other decoders' output for a trace.
-//! - [`schemas`]: the schemas that traces themselves contain.
 //! - [`select`]: selection of events; [`trim`]: selection of the records that a part of a trace
-//!   needs.
-//! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`pcapng`]: output as tables, for programs,
-//!   for spreadsheets, for timelines and for analyzers of packets; [`stats`]: counts.
+//!   needs; [`mod@merge`]: several traces in one.
+//! - [`show`]: an event as a line of text and as JSON; printable forms of bytes and untrusted text.
+//!
+//! The program `etl` has the other outputs: tables, CSV, timelines, packets and pages.
 
 pub mod completion;
 pub mod compression;
@@ -48,10 +47,7 @@ pub mod time;
 pub mod trim;
 pub mod write;
 
-pub use decode::catalog::{self, Catalog};
-pub use decode::kernel;
-pub use decode::schemas;
-pub use decode::wpp;
+pub use decode::catalog::Catalog;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;

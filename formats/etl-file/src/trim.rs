@@ -9,13 +9,13 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 use std::io::{Read, Seek};
 
-use crate::catalog::Catalog;
 use crate::completion::Tables;
+use crate::decode::catalog::Catalog;
+use crate::decode::schemas;
 use crate::decode::{Decoded, Decoder, Kind};
 use crate::names::{Names, Running};
 use crate::pipeline::decode_record;
 use crate::read::{ReadError, RecordRef, TraceFile};
-use crate::schemas;
 use crate::select::Selection;
 use crate::stacks;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use etl_file::{
     Catalog, Clock, ClockType, Decoded, Event, EventDescriptor, EventRecord, FileTime, decode,
-    kernel, read::PointerSize,
+    decode::kernel, read::PointerSize,
 };
 
 use super::{error::KernelError, kernel::Kernel, session::Consumer};

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 use etl_file::{
     Catalog, EncodedRecord, Trace, decode,
-    kernel::RecordHeader,
+    decode::kernel::RecordHeader,
     read::Record,
     write::{AppendError, Buffer, Finish, LogFile},
 };

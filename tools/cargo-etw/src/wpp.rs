@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::{ArgMatches, Command};
 use driver_build::files;
-use etl_file::{symbols, wpp::Formats};
+use etl_file::{decode::wpp::Formats, symbols};
 use etw_wire::Guid;
 use wdk_etw_build::import;
 

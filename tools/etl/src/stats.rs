@@ -359,7 +359,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use etl_file::catalog::Catalog;
+    use etl_file::decode::catalog::Catalog;
     use etl_file::header::LogFileHeader;
     use etl_file::record::{EncodedRecord, EventDescriptor, EventRecord};
     use etl_file::write::{Buffer, Finish, KernelRecord, LogFile};

@@ -3,7 +3,7 @@
 use std::{fmt, mem::offset_of, ptr, slice};
 
 use etl_file::{
-    EventDescriptor, EventRecord, FileTime, Guid, schemas::METADATA_CLASS, show::Escaped,
+    EventDescriptor, EventRecord, FileTime, Guid, decode::schemas::METADATA_CLASS, show::Escaped,
 };
 use serde::Serialize;
 use windows_sys::Win32::{
@@ -307,7 +307,7 @@ impl Payload<'_> {
 }
 
 /// Returns the system's schema for an event, with the maps that its fields use, as records that
-/// xperf would write to a merged trace. `etl_file::schemas` reads them (ETL-13.2, ETL-13.3).
+/// xperf would write to a merged trace. `etl_file::decode::schemas` reads them (ETL-13.2, ETL-13.3).
 ///
 /// # Errors
 ///

@@ -117,7 +117,10 @@ impl Description {
             (Some(_), _) if !details && self.event_name.is_some() && self.has_fixed_size(event) => {
                 Payload { fields: Fields::new(), leftover: Vec::new(), error: None }
             }
-            (Some(schema), _) => schema.decode(event.user_data, event.pointer_size),
+            (Some(schema), _) => {
+                let values = details || self.event_name.is_none();
+                schema.decode_with(event.user_data, event.pointer_size, values)
+            }
             (None, Some(fields)) => Payload { fields, leftover: Vec::new(), error: None },
             (None, None) => {
                 Payload { fields: Fields::new(), leftover: event.user_data.to_vec(), error: None }

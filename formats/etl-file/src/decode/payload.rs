@@ -50,6 +50,16 @@ impl Schema {
     /// Decodes an event's user data.
     #[must_use]
     pub fn decode(&self, user_data: &[u8], pointer_size: PointerSize) -> Payload {
+        self.decode_with(user_data, pointer_size, true)
+    }
+
+    /// Decodes an event's user data. Without `values`, only finds where decoding stops, and why.
+    pub(super) fn decode_with(
+        &self,
+        user_data: &[u8],
+        pointer_size: PointerSize,
+        values: bool,
+    ) -> Payload {
         let mut decoder = Decoder {
             c: Cursor::new(user_data),
             refers: self.fields.iter().any(refers),
@@ -59,11 +69,15 @@ impl Schema {
                 .saturating_add(user_data.len().saturating_mul(EMPTY_VALUES_PER_BYTE)),
             numbers: Vec::new(),
         };
-        let mut fields = Fields::with_capacity(self.fields.len());
+        let mut fields = Fields::with_capacity(if values { self.fields.len() } else { 0 });
         for field in &*self.fields {
+            if !values && decoder.skip(field) {
+                continue;
+            }
             let start = decoder.c;
             match decoder.field(field) {
-                Ok(value) => fields.push((Arc::clone(&field.name), value)),
+                Ok(value) if values => fields.push((Arc::clone(&field.name), value)),
+                Ok(_) => {}
                 Err(error) => {
                     return Payload { fields, leftover: start.rest().to_vec(), error: Some(error) };
                 }
@@ -123,6 +137,18 @@ impl<'a> Decoder<'a> {
             self.numbers.truncate(outer);
         }
         Ok(Value::Array(values))
+    }
+
+    /// Skips a field that is a single value of a known size, to which no count or length refers.
+    /// Returns false for other fields.
+    fn skip(&mut self, field: &Field) -> bool {
+        let is_one = field.count == Count::Scalar
+            && field.in_type != Encoding::Known(InType::Struct)
+            && !self.refers;
+        let Some(size) = size_of_field(field, self.pointer_size).filter(|_| is_one) else {
+            return false;
+        };
+        size <= self.c.rest().len() && self.charge(field).is_ok() && self.c.take(size).is_some()
     }
 
     /// Decodes a single value of a field, regardless of its count.

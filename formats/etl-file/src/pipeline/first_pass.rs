@@ -3,8 +3,8 @@
 use std::io::{Read, Seek};
 
 use crate::completion::Tables;
+use crate::decode::schemas::{Collector, Schemas};
 use crate::read::{ReadError, TraceFile};
-use crate::schemas::{Collector, Schemas};
 
 /// The results of the first pass over a trace: what the next passes need to know.
 #[derive(Debug)]

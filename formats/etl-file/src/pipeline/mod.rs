@@ -23,10 +23,10 @@ pub use first_pass::FirstPass;
 pub(crate) use record::decode_record;
 pub use summary::{RecordCount, RecordCounts, Summary};
 
-use crate::catalog::Catalog;
 use crate::completion::{Completer, Completion, Tables};
+use crate::decode::catalog::Catalog;
+use crate::decode::kernel;
 use crate::decode::{Decoded, Decoder};
-use crate::kernel;
 use crate::read::{EventRef, ReadError, RecordBatch, RecordBuf, RecordRef, Records, TraceFile};
 use crate::select::Selection;
 use ordered::ordered;
@@ -270,6 +270,7 @@ impl<'a> Pipeline<'a> {
 }
 
 /// Decodes and counts a record, or counts it as skipped.
+#[inline]
 fn decode<'r>(
     record: &RecordRef<'r>,
     decoder: &mut Decoder<'_>,

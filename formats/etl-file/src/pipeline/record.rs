@@ -1,7 +1,7 @@
 //! Records of any form as events.
 
+use crate::decode::kernel;
 use crate::decode::{Decoded, Decoder, Kind, Value};
-use crate::kernel;
 use crate::read::{EventRef, RecordRef};
 use crate::record::EventDescriptor;
 
@@ -10,6 +10,7 @@ const UNKNOWN_ID: u32 = u32::MAX;
 
 /// Decodes a record of any form. Also returns its common parts. Returns `None` if its form is
 /// unknown, or if it is shorter than its header.
+#[inline]
 pub(crate) fn decode_record<'r>(
     record: &RecordRef<'r>,
     decoder: &mut Decoder<'_>,

@@ -268,6 +268,7 @@ fn compressed_files_are_neither_circular_nor_continued() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn dissect_reads_what_we_compress() {
     let folder = tempfile::tempdir().unwrap();
     for (number, (buffer_size, processors, events)) in
@@ -288,6 +289,7 @@ for name in sys.argv[1:]:
 ";
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn dissect_decompresses_every_form_of_a_match() {
     let folder = tempfile::tempdir().unwrap();
     let mut inputs: Vec<Vec<u8>> = vec![

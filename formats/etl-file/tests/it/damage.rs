@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::io::Cursor;
 
-use etl_file::kernel;
+use etl_file::decode::kernel;
 use etl_file::pipeline::{RecordCount, Summary};
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
 use etl_file::show::{self, Members};

@@ -1,7 +1,7 @@
 //! Decodes kernel events, classic events and WPP messages from our writer.
 
+use etl_file::decode::kernel::{self, Form};
 use etl_file::decode::{Problem, Value};
-use etl_file::kernel::{self, Form};
 use etl_file::read::PointerSize;
 use etl_file::write::{AppendError, Buffer, ClassicRecord, KernelForm, KernelRecord, WppRecord};
 use etl_file::{EncodedRecord, FileTime, Guid};

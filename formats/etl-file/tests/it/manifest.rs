@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use etl_file::catalog::LoadError;
+use etl_file::decode::catalog::LoadError;
 use etl_file::decode::{Problem, Value};
 use etl_file::write::Losses;
 use etl_file::{

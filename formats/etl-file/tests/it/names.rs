@@ -1,7 +1,7 @@
 //! Names of processes, threads and images, from generated kernel events.
 
+use etl_file::decode::kernel;
 use etl_file::decode::{Frame, Kind, Problem, Stack, Value};
-use etl_file::kernel;
 use etl_file::names::{Names, Running};
 use etl_file::stacks::{Definitions, Joiner, StackCounts};
 use etl_file::symbols::Symbols;

@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use etl_file::decode::kernel;
+use etl_file::decode::wpp::{ArgumentError, DefectKind, Formats, FormatsError, Header};
 use etl_file::decode::{Problem, Value};
-use etl_file::kernel;
 use etl_file::read::PointerSize;
-use etl_file::wpp::{ArgumentError, DefectKind, Formats, FormatsError, Header};
 use etl_file::write::WppRecord;
 use etl_file::{Catalog, Clock, ClockType, FileTime, Guid};
 use etw_manifest::PropertyKind;

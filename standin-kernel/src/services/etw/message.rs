@@ -3,7 +3,7 @@
 
 use etl_file::{
     EncodedRecord, Guid,
-    kernel::wpp_flags,
+    decode::kernel::wpp_flags,
     write::{ClassicRecord, WppRecord},
 };
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use etl_file::catalog::Provider;
+use etl_file::decode::catalog::Provider;
 use etl_file::decode::{Count, Encoding, Field, InType, Length, Presentation};
 use etl_file::{Catalog, Guid};
 use etw_test_support as support;

@@ -9,8 +9,8 @@ use std::{
 use etl_file::{
     Catalog, Decoded, Event, EventRecord, Guid, decode,
     decode::Problem,
+    decode::schemas::Collector,
     record::ext_type,
-    schemas::Collector,
     show::{self, Members},
 };
 
@@ -62,7 +62,7 @@ impl<W: Write> Printer<W> {
     }
 
     /// Prints an event. If no loaded schema describes the event, calls `schema` once for each kind
-    /// of event. `schema` returns records for `etl_file::schemas`; its error is shown.
+    /// of event. `schema` returns records for `etl_file::decode::schemas`; its error is shown.
     pub fn event<E: Display>(
         &mut self,
         event: &Event,

@@ -74,7 +74,7 @@ pub enum Content {
     /// The XML does not contain events.
     #[error("the XML's root element is {0:?}; expected Events or Event")]
     Root(String),
-    /// An event has no properties.
+    /// An event has no element `System`, which has the event's properties.
     #[error("event {number} has no element System")]
     NoSystem {
         /// The event's number in the file, counting from 1.

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use etw_wire::Guid;
 
 use super::part::{is_part, printable};
-use etl_file::catalog::Catalog;
+use etl_file::decode::catalog::Catalog;
 use etl_file::decode::{Decoded, Value};
 use etl_file::pipeline::{Pipeline, Summary};
 use etl_file::read::{EventRef, ReadError, TraceFile};

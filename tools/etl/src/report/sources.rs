@@ -17,7 +17,7 @@ pub struct Source<'a, R> {
     /// The file.
     pub file: &'a mut TraceFile<R>,
     /// The pipeline for the file's events; its catalog should include the file's own
-    /// [`schemas`](etl_file::schemas).
+    /// [`schemas`](etl_file::decode::schemas).
     pub pipeline: Pipeline<'a>,
 }
 

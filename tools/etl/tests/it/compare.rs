@@ -88,7 +88,7 @@ fn files(trace: &Trace) -> [(&'static str, String); 3] {
 }
 
 #[test]
-#[ignore = "needs the third-party readers: cargo xtask doctor --install"]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn an_independent_decoder_agrees_in_every_form() {
     let trace = Trace::new();
     trace
@@ -119,7 +119,7 @@ fn an_independent_decoder_agrees_in_every_form() {
 }
 
 #[test]
-#[ignore = "needs the third-party readers: cargo xtask doctor --install"]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn each_changed_value_is_found_in_every_form() {
     let trace = Trace::new();
     // Each change: the event's time in each form, and the name of the expected difference.
@@ -177,7 +177,7 @@ fn each_changed_value_is_found_in_every_form() {
 }
 
 #[test]
-#[ignore = "needs the third-party readers: cargo xtask doctor --install"]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn missing_and_additional_events_are_found() {
     let trace = Trace::new();
     let whole = text(&trace.foreign("tdh"));

@@ -34,7 +34,9 @@ pub fn data(page: &str) -> String {
         assert!(policy.contains(&permitted), "{policy}: {permitted}");
     }
     let description = between(page, "id=\"description\">", "</script>").unwrap();
-    let description: Value = serde_json::from_str(description).unwrap();
+    let mut description: Value = serde_json::from_str(description).unwrap();
+    // The order depends on the features that other packages enable.
+    description.sort_all_objects();
     let details = part(page, "details-0").unwrap();
     let density = part(page, "density").unwrap();
     let counts = density.as_chunks::<4>().0.iter().enumerate();

@@ -87,6 +87,7 @@ fn written(events: &[EventRecord]) -> (Vec<u8>, Summary) {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn packets_of_every_medium_have_their_link_type_time_and_direction() {
     let (v4, v6) = (ipv4(b"four"), ipv6(b"six"));
     let packets = [
@@ -130,6 +131,7 @@ fn packets_of_every_medium_have_their_link_type_time_and_direction() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn fragments_of_a_packet_are_joined() {
     let of = |thread, processor, record: EventRecord| {
         (processor, EventRecord { thread_id: thread, ..record })
@@ -172,6 +174,7 @@ fn fragments_of_a_packet_are_joined() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn parts_that_cannot_be_written_are_counted() {
     let whole = |keywords| fragment(1, WHOLE | keywords, 8, &ethernet(0x0800, b"x"));
     let cut = |mut record: EventRecord, size| {
@@ -258,6 +261,7 @@ fn a_bounded_number_of_packets_interfaces_and_receptions_is_in_memory() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn truncated_packets_have_the_length_that_their_ip_header_states() {
     const TRUNCATED: u64 = 0x200_0000;
     let (v4, v6) = (ipv4(&[1; 100]), ipv6(&[1; 100]));
@@ -281,6 +285,7 @@ fn truncated_packets_have_the_length_that_their_ip_header_states() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn packets_of_802_11_have_their_reception_and_are_not_protected() {
     let ip = ipv4(b"decrypted");
     let events = [
@@ -297,6 +302,7 @@ fn packets_of_802_11_have_their_reception_and_are_not_protected() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn ports_of_a_virtual_switch_are_interfaces() {
     let packet = ethernet(0x0800, &ipv4(b"x"));
     let events = [
@@ -324,6 +330,7 @@ fn ports_of_a_virtual_switch_are_interfaces() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn interfaces_have_the_names_that_a_merged_trace_contains() {
     let adapter = ClassicRecord {
         class: Guid::from_u128(0x9b79_ee91_b5fd_41c0_a243_4248_e266_e9d0),
@@ -348,6 +355,7 @@ fn interfaces_have_the_names_that_a_merged_trace_contains() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn packets_are_selected_as_events() {
     let packet = ethernet(0x0800, b"x");
     let at =
@@ -365,6 +373,7 @@ fn packets_are_selected_as_events() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn the_output_does_not_depend_on_the_number_of_threads() {
     // Every packet ends three packets later, so that some end in the next of many batches.
     let part = |n: u8, round: i64, after: i64, keywords| EventRecord {
@@ -430,6 +439,7 @@ fn damage_is_reported_before_the_lack_of_packets() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn losses_and_the_session_are_named() {
     let packet = fragment(1, WHOLE | ETHERNET, 8, &ethernet(0x0800, b"x"));
     let files = Files::of([&packet]);

@@ -158,6 +158,7 @@ fn read(bytes: &[u8]) -> Vec<Value> {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn a_timeline_without_events_has_its_clock_and_its_system() {
     let timeline = Timeline::of(&[]);
     let clocks = json!({"6": 0, "1": START_NANOS});
@@ -168,6 +169,7 @@ fn a_timeline_without_events_has_its_clock_and_its_system() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn an_event_is_an_instant_with_all_its_properties() {
     let mut one = event(7, "Progress");
     one.descriptor = EventDescriptor {
@@ -209,6 +211,7 @@ fn an_event_is_an_instant_with_all_its_properties() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn fields_keep_their_types() {
     let mut deep = Field::UInt(1);
     for _ in 0..200 {
@@ -284,6 +287,7 @@ fn fields_keep_their_types() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn events_without_names_have_their_ids() {
     let mut plain = event(0, "");
     plain.provider_name = None;
@@ -300,6 +304,7 @@ fn events_without_names_have_their_ids() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn activities_are_slices_that_do_not_cross() {
     let mut stop = part(50, 2, 1);
     stop.fields = named(&[("status", Field::NtStatus(0))]);
@@ -356,6 +361,7 @@ fn activities_are_slices_that_do_not_cross() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn lanes_of_activities_are_used_again() {
     let events: Vec<Decoded> = (0..20)
         .zip(0..20)
@@ -388,7 +394,7 @@ fn recorded(micros: i64, hook: u16, version: u8, payload: &[&[u8]]) -> Decoded {
         payload: payload.concat(),
         ..KernelRecord::default()
     };
-    let record = etl_file::kernel::decode(&record.encode().unwrap()).unwrap();
+    let record = etl_file::decode::kernel::decode(&record.encode().unwrap()).unwrap();
     assert_eq!(record.problems, [], "{hook:#06x}");
     Decoded {
         process_id: record.process_id.unwrap_or(u32::MAX),
@@ -404,6 +410,7 @@ fn recorded(micros: i64, hook: u16, version: u8, payload: &[&[u8]]) -> Decoded {
 
 // The timeline finds fields by the names that the decoder gives them.
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn decoded_records_of_the_kernel_have_their_forms() {
     let [p, long, n] = [0xFFFF_F800_0000_1000_u64, 3, 0].map(u64::to_le_bytes);
     let number = |n: u32| n.to_le_bytes();
@@ -450,6 +457,7 @@ fn decoded_records_of_the_kernel_have_their_forms() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn related_activities_are_flows() {
     let related = |mut event: Decoded, n| {
         event.related_activity = Some(activity(n));
@@ -531,6 +539,7 @@ fn switch(micros: i64, processor: u16, old: u32, new: u32, state: i64) -> Decode
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn scheduling_is_in_etw_events() {
     let mut ready = kernel(
         20,
@@ -585,6 +594,7 @@ fn scheduling_is_in_etw_events() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn kernel_events_without_their_fields_are_instants() {
     let mut far = switch(3, 1024, 1, 2, 5);
     far.process_id = 4;
@@ -605,6 +615,7 @@ fn kernel_events_without_their_fields_are_instants() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn interrupts_are_slices_of_their_processors() {
     let routine = |micros, hook, name, start_micros: i64, processor| {
         let mut event = kernel(
@@ -647,6 +658,7 @@ fn interrupts_are_slices_of_their_processors() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn requests_of_disks_are_slices_from_their_response_time() {
     let request = |micros, hook, name, ticks, disk| {
         let mut event = kernel(
@@ -685,6 +697,7 @@ fn requests_of_disks_are_slices_from_their_response_time() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 #[expect(clippy::too_many_lines, reason = "it lists seven events and their messages")]
 fn operations_on_files_are_etw_events() {
     let irp = ("IrpPtr", Field::Pointer(0xFFFF_0001));
@@ -802,6 +815,7 @@ fn stack(frames: &[(u64, Option<&str>)]) -> Stack {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn samples_and_events_have_their_stacks() {
     let kernel_code = 0xFFFF_F800_1234_5678;
     let mut sampled =
@@ -834,6 +848,7 @@ fn samples_and_events_have_their_stacks() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn processes_and_threads_have_their_names() {
     let process = |micros, hook, name: &str| {
         kernel(
@@ -888,6 +903,7 @@ fn processes_and_threads_have_their_names() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn names_that_events_have_are_those_of_their_tracks() {
     let mut one = event(0, "A");
     one.process_name = Some("app.exe".into());
@@ -901,6 +917,7 @@ fn names_that_events_have_are_those_of_their_tracks() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn each_provider_has_a_counter_of_its_events_per_second() {
     let mut other = event(150_000, "Other");
     other.provider = Guid::from_u128(5);
@@ -934,6 +951,7 @@ fn each_provider_has_a_counter_of_its_events_per_second() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn interned_data_is_cleared_when_there_is_too_much() {
     // One kind of event, whose properties are cached, with new strings in each event.
     let events: Vec<Decoded> = (0..33_500)
@@ -953,6 +971,7 @@ fn interned_data_is_cleared_when_there_is_too_much() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn more_threads_than_are_remembered_keep_their_tracks() {
     const LIMIT: u32 = 65_536;
     const MORE: u32 = 200;
@@ -975,6 +994,7 @@ fn more_threads_than_are_remembered_keep_their_tracks() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn times_outside_of_the_timeline_are_counted() {
     let mut early = event(0, "Early");
     early.time = FileTime::from_raw(START.raw() - 50);
@@ -991,6 +1011,7 @@ fn times_outside_of_the_timeline_are_counted() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn the_command_writes_a_timeline_and_says_what_it_lacks() {
     let folder = tempfile::tempdir().unwrap();
     let (etl, out) = (folder.path().join("trace.etl"), folder.path().join("trace.pftrace"));
@@ -1115,6 +1136,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
+    #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
     fn any_events_are_a_timeline(
         steps in proptest::collection::vec(any_event(), 0..200),
     ) {
@@ -1147,7 +1169,7 @@ proptest! {
 }
 
 /// Prints the size and speed of a timeline of a million events with three fields:
-/// `cargo test --release -p etl-file --test it -- --ignored --nocapture figures`.
+/// `cargo test --release -p etl --test it -- --ignored --nocapture figures`.
 #[test]
 #[ignore = "prints figures; they need a release build"]
 fn figures_of_a_million_events() {

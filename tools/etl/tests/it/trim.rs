@@ -101,6 +101,7 @@ fn kernel_trace() -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn a_part_by_time_has_what_its_events_need() {
     let files = Files::new(&kernel_trace());
     let said = files.cut(&["--from", &time(300), "--to", &time(400)]);
@@ -173,6 +174,7 @@ fn a_part_by_process_follows_names_and_threads() {
 }
 
 #[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn a_part_by_provider_is_read_by_other_decoders() {
     let header = trace::header(ClockType::Qpc, 0x1000, 2);
     let (bytes, written) = trace::file(header, 200, Losses { events_lost: 3, buffers_lost: 1 });

@@ -3,8 +3,8 @@
 use std::sync::mpsc;
 
 use etl_file::{
-    Catalog, EventDescriptor, EventRecord, ExtendedItem, Guid, decode, record::ext_type,
-    schemas::Collector,
+    Catalog, EventDescriptor, EventRecord, ExtendedItem, Guid, decode, decode::schemas::Collector,
+    record::ext_type,
 };
 use windows_sys::Win32::{
     Foundation::{ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS},

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use etl_file::{EventDescriptor, EventRecord, Guid, kernel::RecordHeader, write::Buffer};
+use etl_file::{EventDescriptor, EventRecord, Guid, decode::kernel::RecordHeader, write::Buffer};
 use parking_lot::Mutex;
 
 use super::config::RealTime;

@@ -1,0 +1,8 @@
+//! The commands.
+
+pub mod compare;
+pub mod dump;
+pub mod merge;
+pub mod read_symbols;
+pub mod report;
+pub mod stats;

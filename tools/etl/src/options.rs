@@ -1,0 +1,174 @@
+//! The options that several commands share.
+
+use std::path::PathBuf;
+
+use clap::builder::{IntoResettable, StyledStr};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use etl_file::{FileTime, Guid, Selection};
+
+use crate::failure::Failure;
+
+/// Returns the argument for an input file.
+pub fn file() -> Arg {
+    Arg::new("file")
+        .value_name("FILE")
+        .help("The .etl file")
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+}
+
+/// Returns the argument for several input files.
+pub fn files() -> Arg {
+    file().help("The .etl files").num_args(1..)
+}
+
+/// Returns an option that takes a value.
+pub fn option(
+    name: &'static str,
+    value: &'static str,
+    help: impl IntoResettable<StyledStr>,
+) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// Returns an option that can be repeated.
+pub fn several(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    option(name, value, help).action(ArgAction::Append)
+}
+
+/// Returns an option for a file or folder that can be repeated.
+pub fn paths(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    several(name, value, help).value_parser(value_parser!(PathBuf))
+}
+
+/// Returns an option without a value.
+pub fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+}
+
+/// Returns the options for the manifests and images that describe events.
+pub fn schemas() -> [Arg; 3] {
+    [
+        paths("man", "FILE", "Decode events with this provider manifest; can be repeated"),
+        paths("image", "FILE", "Decode events with the resources of this image; can be repeated"),
+        paths(
+            "mof",
+            "FILE",
+            "Decode classic events with the classes of this MOF file; can be repeated",
+        ),
+    ]
+}
+
+/// Returns the option for the formats of WPP messages.
+pub fn tmf() -> Arg {
+    let help = "Show WPP messages by this TMF file, or by those in this folder; can be repeated";
+    paths("tmf", "FOLDER|FILE", help)
+}
+
+/// Returns the option for process and thread names.
+pub fn names() -> Arg {
+    flag("names", "Show the names of processes and threads, from the file's kernel events")
+}
+
+/// Returns the option for the number of threads.
+pub fn threads() -> Arg {
+    option("threads", "N", "Decode on this many threads; default: one for each processor")
+        .value_parser(value_parser!(u16).range(1..=MAX_THREADS))
+}
+
+/// The maximum number of decoding threads.
+const MAX_THREADS: i64 = 256;
+
+/// Returns the options for the function names of stack frames.
+pub fn functions() -> [Arg; 2] {
+    [
+        paths(
+            "pdb",
+            "FILE",
+            "Show the functions of stack frames, and WPP messages, from this PDB; can be repeated",
+        ),
+        paths(
+            "symbols",
+            "FOLDER",
+            "Show the functions of stack frames, and WPP messages, from the PDBs in this folder; can be \
+             repeated",
+        ),
+    ]
+}
+
+/// Returns the option for the output file.
+pub fn out_file(help: &'static str) -> Arg {
+    option("out", "FILE", help).short('o').required(true).value_parser(value_parser!(PathBuf))
+}
+
+/// Returns the options that select events.
+pub fn selecting() -> [Arg; 8] {
+    let time = |name, help| option(name, "TIME", help).value_parser(value_parser!(FileTime));
+    [
+        several("provider", "NAME|GUID", "Select only events of this provider; can be repeated"),
+        several("event", "NAME|ID", "Select only events with this name or id; can be repeated"),
+        several(
+            "process",
+            "ID|NAME",
+            "Select only events of the process with this id, or of this image such as app.exe; shows \
+             names as --names does; can be repeated",
+        ),
+        time(
+            "from",
+            "Select only events at or after this time in UTC, as in the table and in JSON",
+        ),
+        time("to", "Select only events at or before this time in UTC"),
+        option("level", "LEVEL", "Select only events up to this level")
+            .value_parser(value_parser!(u8)),
+        option(
+            "keyword",
+            "MASK",
+            "Select only events with at least one of these keywords, or without keywords",
+        )
+        .value_parser(mask),
+        option(
+            "activity",
+            "GUID",
+            "Select only events of this activity, and events that are related to it",
+        )
+        .value_parser(value_parser!(Guid)),
+    ]
+}
+
+/// Parses a decimal number, or a hexadecimal one after 0x.
+fn mask(text: &str) -> Result<u64, String> {
+    text.strip_prefix("0x")
+        .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
+        .map_err(|error| format!("expected a number such as 3 or 0x3: {error}"))
+}
+
+pub fn selection(arguments: &ArgMatches) -> Selection {
+    let several = |name: &str| {
+        let values = arguments.get_many::<String>(name).unwrap_or_default();
+        values.cloned().collect()
+    };
+    Selection {
+        providers: several("provider"),
+        events: several("event"),
+        level: arguments.get_one("level").copied(),
+        keyword: arguments.get_one("keyword").copied(),
+        activity: arguments.get_one("activity").copied(),
+        processes: several("process"),
+        from: arguments.get_one("from").copied(),
+        to: arguments.get_one("to").copied(),
+    }
+}
+
+/// Returns the path of the output file.
+pub fn out(arguments: &ArgMatches) -> Result<&PathBuf, Failure> {
+    required(arguments, "out")
+}
+
+/// Returns an argument that is required or has a default.
+pub fn required<'a, T: Clone + Send + Sync + 'static>(
+    arguments: &'a ArgMatches,
+    name: &'static str,
+) -> Result<&'a T, Failure> {
+    let value = arguments.try_get_one::<T>(name).ok().flatten();
+    value.ok_or(Failure::Argument(name))
+}
