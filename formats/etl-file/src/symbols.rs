@@ -21,14 +21,15 @@ use std::thread;
 use std::time::Duration;
 
 use etw_wire::Guid;
-use serde::{Deserialize, Serialize};
 
 #[cfg_attr(feature = "symbols", path = "symbols/contents.rs")]
 #[cfg_attr(not(feature = "symbols"), path = "symbols/refused.rs")]
 mod contents;
+mod pdb;
 
 use crate::decode::wpp::{DefectKind, Formats};
 use crate::input::{MAX_PDB, read_all};
+use pdb::Pdb;
 
 /// The identity of an image's symbols (`CodeView` record RSDS).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -97,16 +98,6 @@ pub struct Symbols {
 struct Reader {
     program: PathBuf,
     arguments: Vec<OsString>,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-struct Pdb {
-    guid: [u8; 16],
-    ages: [u32; 2],
-    /// The functions' start, end and name, sorted by start.
-    functions: Vec<(u32, u32, Box<str>)>,
-    /// The strings of each annotation that contains the format of a WPP message.
-    messages: Vec<Vec<Box<str>>>,
 }
 
 impl Symbols {

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use pdb_addr2line::pdb::{self, FallibleIterator, PDB, SymbolData};
 use pdb_addr2line::{ContextPdbData, TypeFormatterFlags};
 
-use super::Pdb;
+use super::pdb::Pdb;
 
 /// The kind of PDB symbol that is an annotation.
 const S_ANNOTATION: u16 = 0x1019;

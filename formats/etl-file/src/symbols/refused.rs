@@ -1,6 +1,6 @@
 //! The contents of a PDB in a build without the feature `symbols`: none.
 
-use super::Pdb;
+use super::pdb::Pdb;
 
 const REASON: &str = "this program was built without the feature `symbols` of etl-file";
 
