@@ -126,8 +126,8 @@ fn printed(value: &dyn Print) -> String {
 
 /// Returns the values of the event's only field, a structure, without the lengths that manifests put before
 /// values.
-fn members(values: Vec<(String, Value)>) -> Vec<String> {
-    let [(_, Value::Struct(members))] = &*values else { panic!("{values:?}") };
+fn members(values: &[(String, Value)]) -> Vec<String> {
+    let [(_, Value::Struct(members))] = values else { panic!("{values:?}") };
     let values = members.iter().filter(|(name, _)| !name.ends_with("Length"));
     values.map(|(_, value)| value.to_string()).collect()
 }
@@ -142,9 +142,8 @@ fn every_field_type_is_read_back_and_printed() {
     let catalog = catalog(&manifest(&declared, &FILES));
     let id = etl_file::Guid::from_bytes(trace::ID.to_bytes());
     let in_manifest = &catalog.provider(id).unwrap().event(1, 0).unwrap().schema;
-    let [described, by_manifest] =
-        [written[0].values(&written[0].schema().unwrap()), written[1].values(in_manifest)]
-            .map(members);
+    let described = members(&written[0].values(&written[0].schema().unwrap()));
+    let by_manifest = members(&written[1].values(in_manifest));
     for (row, found) in rows().iter().zip(described.iter().zip(by_manifest.iter())) {
         assert_eq!(found, (&row.decoded.to_owned(), &row.decoded.to_owned()), "{}", row.kind);
         assert_eq!(row.printed.0, row.printed.1, "{}", row.kind);
