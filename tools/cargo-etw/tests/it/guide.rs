@@ -323,6 +323,7 @@ mod built_drivers {
         ] {
             fs::copy(from.join(name), driver.join(new)).unwrap();
         }
+        fs::copy(root().join("Cargo.lock"), driver.join("Cargo.lock")).unwrap();
         machine.here = driver;
         execute(&mut machine, &["existing", "path"]);
     }

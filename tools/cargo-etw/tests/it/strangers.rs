@@ -331,7 +331,7 @@ mod built_drivers {
                 "[workspace]\nmembers = [\"driver\", \"plugin\"]\nresolver = \"3\"\n{PROFILE}"
             ),
         );
-        fs::copy(root().join("Cargo.lock"), all.join("Cargo.lock")).unwrap();
+        write_lock(all);
         write(&driver.join("Cargo.toml"), DRIVER);
         write(&driver.join("src/lib.rs"), LIBRARY);
         write(&driver.join("build.rs"), &build_script());
@@ -391,6 +391,11 @@ mod built_drivers {
         assert_eq!(fs::canonicalize(printed).unwrap(), fs::canonicalize(&sys).unwrap());
     }
 
+    /// Writes this repository's lock file, whose packages earlier builds have compiled.
+    fn write_lock(workspace: &Path) {
+        fs::copy(root().join("Cargo.lock"), workspace.join("Cargo.lock")).unwrap();
+    }
+
     /// Writes a driver with one source file and Microsoft's build script.
     fn write_driver(driver: &Path, manifest: &str, library: &str) {
         write(&driver.join("Cargo.toml"), manifest);
@@ -405,6 +410,7 @@ mod built_drivers {
     fn a_driver_with_older_crates_is_built_and_run() {
         let folder = tempfile::tempdir().unwrap();
         let driver = folder.path();
+        write_lock(driver);
         for (wdk, sys) in [("0.3.1", "0.4.0"), ("=0.3.0", "0.3.0")] {
             let manifest = OLDER.replace("WDK", wdk).replace("SYS", sys);
             write_driver(driver, &manifest, OLDER_LIBRARY);
@@ -426,6 +432,7 @@ mod built_drivers {
         let workspace = "[workspace]\nmembers = [\"driver\", \"wdk-sys\"]\nresolver = \"3\"\n\
              [patch.crates-io]\nwdk-sys = { path = \"wdk-sys\" }\n[profile.dev]\npanic = \"abort\"\n";
         write(&all.join("Cargo.toml"), workspace);
+        write_lock(all);
         write(
             &all.join("wdk-sys/Cargo.toml"),
             "[package]\nname = \"wdk-sys\"\nversion = \"0.5.2\"\nlinks = \"wdk\"\nbuild = \"build.rs\"\n",
@@ -433,10 +440,17 @@ mod built_drivers {
         write(&all.join("wdk-sys/src/lib.rs"), "#![no_std]\n");
         write(&all.join("wdk-sys/build.rs"), "fn main() {}\n");
         let driver = all.join("driver");
+        // The stand-ins beside the author's wdk-sys differ from those of the other tests in the checkout's
+        // target folder.
+        let [_, build_folder] = common::shared();
+        let etw = |command| {
+            let mut etw = common::command(&driver, &[command]);
+            etw.env(build_folder.0, &build_folder.1).envs([common::DEBUG]).output().unwrap()
+        };
         for minor in [15, 27] {
             let manifest = WATCHER.replace("MINOR", &minor.to_string());
             write_driver(&driver, &manifest, WATCHER_LIBRARY);
-            let output = common::etw_in_target(&driver, &["run"]);
+            let output = etw("run");
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             errors(&output, true);
             assert!(said.contains("driver: process \"System\", build true"), "{said}");
@@ -446,7 +460,7 @@ mod built_drivers {
         // A routine that does not exist.
         let library = WATCHER_LIBRARY.replace("ImageFileName(", "ImageFileNames(");
         write_driver(&driver, &WATCHER.replace("MINOR", "27"), &library);
-        let shown = errors(&common::etw_in_target(&driver, &["build"]), false);
+        let shown = errors(&etw("build"), false);
         let last = shown.trim_end().lines().last().unwrap();
         assert!(
             last.starts_with("error: cannot link the driver: ")
@@ -458,10 +472,10 @@ mod built_drivers {
         let newer =
             WATCHER_LIBRARY.replace("WdfDriverCreate,", "WdfDeviceSetDeviceInterfaceStateEx,");
         write_driver(&driver, &WATCHER.replace("MINOR", "27"), &newer);
-        let shown = errors(&common::etw_in_target(&driver, &["build"]), false);
+        let shown = errors(&etw("build"), false);
         assert!(shown.contains("WdfDeviceSetDeviceInterfaceStateExTableIndex"), "{shown}");
         write_driver(&driver, &WATCHER.replace("MINOR", "35"), WATCHER_LIBRARY);
-        let shown = errors(&common::etw_in_target(&driver, &["build"]), false);
+        let shown = errors(&etw("build"), false);
         assert!(shown.contains("is for KMDF 1.35; `cargo etw` builds"), "{shown}");
         assert!(!shown.contains("Compiling"), "{shown}");
     }
@@ -471,6 +485,7 @@ mod built_drivers {
     fn a_driver_without_a_framework_is_built_run_and_packaged() {
         let folder = tempfile::tempdir().unwrap();
         let driver = folder.path();
+        write_lock(driver);
         write_driver(driver, WDM, WDM_LIBRARY);
         let run = |arguments: &[&str]| common::etw_in_target(driver, arguments);
         let output = run(&["run"]);
