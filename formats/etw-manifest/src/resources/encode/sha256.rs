@@ -38,6 +38,7 @@ pub fn digest(message: &[u8]) -> [u8; 32] {
 }
 
 /// Returns the state after a block.
+#[expect(clippy::many_single_char_names, reason = "the standard's names")]
 fn compressed(state: [u32; 8], block: &[u8; 64]) -> [u32; 8] {
     // The last 16 words of the message schedule, the oldest first.
     let mut words = [0_u32; 16];
