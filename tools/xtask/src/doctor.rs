@@ -180,8 +180,10 @@ mod tests {
     #[test]
     fn the_chores_link_no_crate_of_the_workspace_but_one() {
         const LINKED: &str = "driver-build";
-        assert_eq!(linked("tools/xtask"), [LINKED]);
+        const EMPTY: &str = "host-features";
+        assert_eq!(linked("tools/xtask"), [LINKED, EMPTY]);
         let none: [&str; 0] = [];
+        assert_eq!(linked("tools/host-features"), none);
         assert_eq!(linked("tools/driver-build"), none);
     }
 

@@ -5,6 +5,7 @@
 //! (tools/bench/count.py), so the counts do not depend on the machine. It also times the code on
 //! this machine (tools/bench/timing).
 
+mod answers;
 mod cited;
 mod counted;
 mod table;
@@ -435,6 +436,11 @@ pub fn run(mode: Mode) -> Result<()> {
         Ok(()) => missed += missed_by_times + missed_by_throughput,
     }
     ensure_met(missed)
+}
+
+/// Measures how fast cargo answers after an edit and after a change of the selected packages.
+pub fn run_loop(write: bool) -> Result<()> {
+    answers::run(write)
 }
 
 /// Measures how fast traces are read and how much memory this takes; fails if a goal is missed.
