@@ -30,7 +30,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 7] = [
+const GROUPS: [Group; 8] = [
     Group {
         name: "etw-wire",
         mutants: &["--package=etw-wire"],
