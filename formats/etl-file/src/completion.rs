@@ -175,7 +175,7 @@ impl<'a, T> Completer<'a, T> {
         Some(self.complete(next))
     }
 
-    /// Returns the oldest event, complete or not; call this at the end of the stream.
+    /// Returns the oldest event, complete or not; call this after the last event.
     pub fn drain(&mut self) -> Option<(Decoded, T)> {
         let next = self.joiner.drain()?;
         Some(self.complete(next))

@@ -252,7 +252,7 @@ impl fmt::Display for StackCounts {
     }
 }
 
-/// Adds stacks to the events of a stream.
+/// Adds stacks to events.
 ///
 /// `T` is the caller's data for each event.
 #[derive(Debug)]
@@ -341,7 +341,7 @@ impl<T> Joiner<T> {
         if waits { None } else { self.drain() }
     }
 
-    /// Returns the oldest event; call this at the end of the stream.
+    /// Returns the oldest event; call this after the last event.
     pub fn drain(&mut self) -> Option<(Decoded, T)> {
         let Waiting { event, beside, size } = self.window.pop_front()?;
         if let Some(numbers) = self.by_time.get_mut(&event.timestamp) {

@@ -41,7 +41,7 @@ const MAX_DAMAGES: usize = 100;
 /// ```
 /// # fn main() -> std::io::Result<()> {
 /// # let (events, mut file): (Vec<etl_file::Decoded>, Vec<u8>) = (Vec::new(), Vec::new());
-/// use etl_file::report::Writer;
+/// use etl::report::Writer;
 ///
 /// let mut page = Writer::new("My driver", 100_000)?;
 /// for event in &events {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
+use crate::page;
 use etl::json;
 use etl_file::completion::Completion;
 use etl_file::read::ReadError;
@@ -170,6 +171,17 @@ fn the_addresses_of_network_adapters_are_hidden_on_any_number_of_threads() {
         merge.arg("merge").arg(&path).args(["--level", "5", "--out"]).arg(&part);
         assert!(merge.output().unwrap().status.success());
         for path in [&path, &part] {
+            let html = folder.path().join("page.html");
+            let mut report = Command::new(env!("CARGO_BIN_EXE_etl"));
+            report.arg("report").arg(path).arg("--out").arg(&html);
+            assert!(report.output().unwrap().status.success());
+            let data = page::data(&fs::read_to_string(&html).unwrap());
+            assert!(data.contains("(hidden)"), "the page shows adapters");
+            for address in ["02:00:00:00:00:0", "02000000000"] {
+                let (_, details) = data.split_once("details:").unwrap();
+                let (details, _) = details.split_once("\nrows:").unwrap();
+                assert!(!details.contains(address), "the page: {address}");
+            }
             for arguments in OUTPUTS.iter().filter(|arguments| arguments[0] == "dump") {
                 let [one, three] = ["1", "3"].map(|threads| etl(arguments, path, threads));
                 assert!(one.status.success(), "{one:?}");
