@@ -286,8 +286,8 @@ fn check_pipeline(data: &[u8]) {
     }
     let plain = Pipeline { completion: None, ..one };
     let (events, counts) = events_of(&mut file, &plain);
-    let (outlines, outlined) = events_of(&mut file, &Pipeline { details: false, ..plain });
-    assert_eq!(counts, outlined);
+    let (outlines, outline_counts) = events_of(&mut file, &Pipeline { details: false, ..plain });
+    assert_eq!(counts, outline_counts);
     for ((_, event), (_, outline)) in events.iter().zip(&outlines) {
         let parts = |it: &Decoded| {
             let names = [&it.provider_name, &it.event_name, &it.level_name].map(Clone::clone);

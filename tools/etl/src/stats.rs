@@ -126,7 +126,7 @@ impl Part {
         let count = Count { events: 1, bytes: record.size as u64 };
         match self.recent.entry(Kind::hash(event)) {
             Entry::Occupied(mut known) if known.get().0.is_of(event) => {
-                known.get_mut().1.add(count)
+                known.get_mut().1.add(count);
             }
             Entry::Occupied(mut other) => {
                 let (other, counted) = other.insert((Kind::of(event), count));

@@ -156,8 +156,8 @@ impl<'a> Pipeline<'a> {
         ordered(
             self.threads,
             |push| {
-                let completed = self.complete(&mut records, &mut completer, &mut decoded, push);
-                completed.map_err(E::from)
+                let end = self.complete(&mut records, &mut completer, &mut decoded, push);
+                end.map_err(E::from)
             },
             state,
             |state, batch: Completed| {

@@ -11,7 +11,7 @@ const UNKNOWN_ID: u32 = u32::MAX;
 /// Decodes a record of any form. Also returns its common parts. Returns `None` if its form is
 /// unknown, or if it is shorter than its header.
 #[inline]
-pub(crate) fn decode_record<'r>(
+pub fn decode_record<'r>(
     record: &RecordRef<'r>,
     decoder: &mut Decoder<'_>,
 ) -> Option<(EventRef<'r>, Decoded)> {
@@ -53,7 +53,7 @@ fn in_hex(mut event: Decoded, names: &[String]) -> Decoded {
 
 /// Returns the common parts of a record of any form. Returns `None` if its form is unknown, or if
 /// it is shorter than its header.
-pub(crate) fn view<'a>(record: &RecordRef<'a>) -> Option<EventRef<'a>> {
+pub fn view<'a>(record: &RecordRef<'a>) -> Option<EventRef<'a>> {
     record.event().or_else(|| {
         let header = kernel::RecordHeader::of(record)?;
         Some(view_of(record, &header))

@@ -245,7 +245,7 @@ pub(crate) fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Re
 }
 
 /// Returns true if an event record was decoded with a schema.
-pub(crate) fn is_described(decoded: &Decoded) -> bool {
+pub(crate) const fn is_described(decoded: &Decoded) -> bool {
     decoded.event_name.is_some() || !decoded.fields.is_empty()
 }
 
