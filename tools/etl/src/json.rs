@@ -9,9 +9,9 @@ use std::io::{self, Read, Seek, Write};
 
 use etl_file::decode::Decoded;
 use etl_file::decode::catalog::Catalog;
+use etl_file::lines::Members;
 use etl_file::read::{EventRef, TraceFile, TraceHeader};
 use etl_file::select::Selection;
-use etl_file::show::Members;
 use etl_file::stream::{
     Additions, Contents, Events, OutputError, RecordCounts, Summary, hide_hardware_addresses, view,
 };

@@ -5,8 +5,9 @@ use std::mem::take;
 use std::sync::Arc;
 
 use etl_file::decode::Decoded;
+use etl_file::lines::Cells;
 use etl_file::read::TraceHeader;
-use etl_file::show::{Cells, Escaped};
+use etl_file::show::Escaped;
 use etl_file::stacks::StackCounts;
 use etl_file::stream::Summary;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};

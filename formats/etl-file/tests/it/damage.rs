@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::io::Cursor;
 
 use etl_file::decode::kernel;
+use etl_file::lines::{self, Members};
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
-use etl_file::show::{self, Members};
 use etl_file::stream::{self, Events, RecordCount, Summary};
 use etl_file::write::{Buffer, ClassicRecord, KernelRecord, LogFile, Losses};
 use etl_file::{
@@ -44,7 +44,7 @@ fn exercise(file: &[u8]) -> Summary {
     let mut events = Events::new(&mut file, &catalog, &selection);
     let (mut members, mut lines) = (Members::default(), Vec::new());
     while let Some((record, decoded)) = events.next().unwrap() {
-        assert!(!show::line(&decoded).is_empty());
+        assert!(!lines::line(&decoded).is_empty());
         members.line(&stream::view(&record).unwrap(), &decoded, &mut lines).unwrap();
     }
     events.summary()

@@ -10,8 +10,9 @@ use clap::{Arg, ArgMatches, Command, ValueEnum, value_parser};
 use etl::pcapng::{self, Capture};
 use etl::{csv, json, perfetto, table};
 use etl_file::Selection;
+use etl_file::lines::Members;
 use etl_file::read::{Event, EventRef};
-use etl_file::show::{Escaped, Members};
+use etl_file::show::Escaped;
 use etl_file::stream::Summary;
 
 use crate::failure::Failure;
