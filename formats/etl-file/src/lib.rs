@@ -21,7 +21,8 @@
 //!   outputs use it.
 //! - [`select`]: selection of events; [`trim`]: selection of the records that a part of a trace
 //!   needs; [`mod@merge`]: several traces in one.
-//! - [`show`]: an event as a line of text and as JSON; printable forms of bytes and untrusted text.
+//! - [`lines`]: an event as a line of text and as JSON; [`show`]: printable forms of bytes and
+//!   untrusted text.
 //!
 //! The program `etl` has the other outputs: tables, CSV, timelines, packets and pages.
 
@@ -33,6 +34,7 @@ pub mod header;
 pub mod image;
 mod input;
 mod layout;
+pub mod lines;
 pub mod merge;
 pub mod names;
 pub mod pipeline;

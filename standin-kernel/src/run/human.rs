@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use etl_file::show::{self, Escaped};
+use etl_file::{lines, show::Escaped};
 
 use super::{
     diagnostic::Diagnostic,
@@ -91,7 +91,7 @@ impl<O: Write, E: Write> Observer for Human<O, E> {
     }
 
     fn event(&mut self, event: &RecordedEvent) {
-        self.line(&format!("    {}", show::line(&event.decoded)));
+        self.line(&format!("    {}", lines::line(&event.decoded)));
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use etl_file::show::Members;
+use etl_file::lines::Members;
 use serde::Serialize;
 use serde_json::json;
 

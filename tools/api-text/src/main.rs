@@ -176,7 +176,10 @@ fn libraries(metadata: &Value) -> Vec<String> {
     };
     let has_library = |package: &&Value| {
         let targets = package["targets"].as_array().into_iter().flatten();
-        let mut kinds = targets.flat_map(|target| target["kind"].as_array().into_iter().flatten());
+        // A library that is not for users has no documentation.
+        let documented = targets.filter(|target| target["doc"] != false);
+        let mut kinds =
+            documented.flat_map(|target| target["kind"].as_array().into_iter().flatten());
         kinds.any(|kind| kind == "lib" || kind == "proc-macro")
     };
     let packages = metadata["packages"].as_array().into_iter().flatten();

@@ -8,9 +8,9 @@
 use std::io::{self, Read, Seek, Write};
 
 use etl_file::Pipeline;
+use etl_file::lines::Members;
 use etl_file::pipeline::{RecordCounts, Summary};
 use etl_file::read::{ReadError, TraceFile, TraceHeader};
-use etl_file::show::Members;
 use etl_file::time::FileTime;
 use serde::Serialize;
 

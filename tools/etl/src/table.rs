@@ -5,9 +5,10 @@ use std::mem::take;
 use std::sync::Arc;
 
 use etl_file::decode::Decoded;
+use etl_file::lines::Cells;
 use etl_file::pipeline::Summary;
 use etl_file::read::TraceHeader;
-use etl_file::show::{Cells, Escaped};
+use etl_file::show::Escaped;
 use etl_file::stacks::StackCounts;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -1,13 +1,8 @@
-//! Printable forms of events, bytes and untrusted text.
+//! Printable forms of bytes and untrusted text.
 
 use std::fmt;
 
-mod json;
-mod line;
 pub mod text;
-
-pub use json::Members;
-pub use line::{Cells, line};
 
 /// Formats bytes as hexadecimal digits, two per byte.
 pub struct Hex<'a>(pub &'a [u8]);

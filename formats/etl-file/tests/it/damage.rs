@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::io::Cursor;
 
 use etl_file::decode::kernel;
+use etl_file::lines::{self, Members};
 use etl_file::pipeline::{RecordCount, Summary};
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
-use etl_file::show::{self, Members};
 use etl_file::write::{Buffer, ClassicRecord, KernelRecord, LogFile, Losses};
 use etl_file::{
     Catalog, ClockType, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader, Pipeline, Trace,
@@ -41,10 +41,10 @@ fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
 fn exercise(file: &[u8]) -> Summary {
     let mut file = TraceFile::new(Cursor::new(file)).unwrap();
     let (events, summary) = trace::events(&mut file, &Pipeline::new(&Catalog::new()));
-    let (mut members, mut lines) = (Members::default(), Vec::new());
+    let (mut members, mut text) = (Members::default(), Vec::new());
     for (event, decoded) in events {
-        assert!(!show::line(&decoded).is_empty());
-        members.line(&event.view(), &decoded, &mut lines).unwrap();
+        assert!(!lines::line(&decoded).is_empty());
+        members.line(&event.view(), &decoded, &mut text).unwrap();
     }
     summary
 }

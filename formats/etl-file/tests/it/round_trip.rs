@@ -3,8 +3,8 @@
 
 use etl_file::decode::{ProviderTraits, Schema};
 use etl_file::header::log_file_mode;
+use etl_file::lines::{self, Members};
 use etl_file::read::PointerSize;
-use etl_file::show::{self, Members};
 use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, Obstacle, WriteError};
 use etl_file::{
     Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
@@ -106,7 +106,7 @@ fn exercise(trace: &Trace) {
     let events: Vec<_> =
         trace.events_by_time().into_iter().map(|event| decode(event, &catalog)).collect();
     for (event, decoded) in trace.events_by_time().into_iter().zip(&events) {
-        assert!(!show::line(decoded).is_empty());
+        assert!(!lines::line(decoded).is_empty());
         Members::default().line(&event.view(), decoded, &mut Vec::new()).unwrap();
     }
 }

@@ -1,10 +1,6 @@
 //! The step that expects an event.
 
-use etl_file::{
-    Decoded,
-    decode::Value,
-    show::{self, Escaped},
-};
+use etl_file::{Decoded, decode::Value, lines, show::Escaped};
 
 use super::words::quoted;
 use crate::{ground::nearest::nearest, harness::recording::RecordedEvent};
@@ -74,7 +70,7 @@ impl Expectation {
         near.sort_by_key(|event| std::cmp::Reverse(self.equal_fields(event)));
         let mut lines = vec![format!("{what}; the nearest:")];
         let shown = near.iter().take(SHOWN);
-        lines.extend(shown.map(|event| format!("    {}", show::line(event))));
+        lines.extend(shown.map(|event| format!("    {}", lines::line(event))));
         if count > SHOWN {
             lines.push(format!("    and {} more", count - SHOWN));
         }

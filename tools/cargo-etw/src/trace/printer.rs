@@ -10,8 +10,8 @@ use etl_file::{
     Catalog, Decoded, Event, EventRecord, Guid, decode,
     decode::Problem,
     decode::schemas::Collector,
+    lines::{self, Members},
     record::ext_type,
-    show::{self, Members},
 };
 
 /// The providers of records that a session writes about itself: its header and the consumers' lost
@@ -105,7 +105,7 @@ impl<W: Write> Printer<W> {
 
     fn print(&mut self, event: &Event, decoded: &Decoded) -> io::Result<()> {
         let Some(members) = &mut self.json else {
-            return writeln!(self.out, "{}", show::line(decoded));
+            return writeln!(self.out, "{}", lines::line(decoded));
         };
         let mut line = br#"{"reason":"event","#.to_vec();
         members.append(&event.view(), decoded, &mut line)?;

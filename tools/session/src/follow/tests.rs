@@ -232,7 +232,7 @@ fn the_schemas_of_tdh_decode_events() {
     let decoded = decode(&copied, &catalog);
     assert_eq!(decoded.problems, []);
     assert_eq!(decoded.event_name.as_deref(), Some("Started"));
-    let line = etl_file::show::line(&decoded);
+    let line = etl_file::lines::line(&decoded);
     assert!(line.contains("Started") && line.contains("Running"), "{line}");
     // Windows has no schema for other events.
     assert!(mock::with_record(&event(6), |record| tdh::schema(record)).is_err());

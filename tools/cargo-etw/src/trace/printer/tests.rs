@@ -53,7 +53,7 @@ fn events_have_the_form_of_cargo_etw_run() {
     let one = self_describing();
     let decoded = decode(&one, &Catalog::new());
     let (text, asked) = printed(false, std::slice::from_ref(&one));
-    assert_eq!(text, format!("{}\n", show::line(&decoded)));
+    assert_eq!(text, format!("{}\n", lines::line(&decoded)));
     assert!(text.contains("Contoso Ticked [") && text.contains("count=7"), "{text}");
     assert_eq!(asked, 0, "it describes itself");
     let (text, _) = printed(true, &[one.clone(), one]);

@@ -2,8 +2,8 @@
 
 use etw_wire::Channel;
 
-use super::{Escaped, Hex};
 use crate::decode::Decoded;
+use crate::show::{Escaped, Hex};
 
 /// The maximum number of characters of a value.
 const VALUE_LENGTH: usize = 160;

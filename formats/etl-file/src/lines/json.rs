@@ -11,9 +11,9 @@ use std::sync::Arc;
 use etw_wire::Guid;
 use serde_json::Serializer;
 
-use super::text::{self, Times};
 use crate::decode::{Decoded, Kind, serialize_fields};
 use crate::read::EventRef;
+use crate::show::text::{self, Times};
 
 /// The part of a line that is the same for all events of a kind.
 #[derive(Debug)]

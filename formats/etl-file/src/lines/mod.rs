@@ -1,0 +1,7 @@
+//! An event as a line of text, and as an object in JSON.
+
+mod json;
+mod line;
+
+pub use json::Members;
+pub use line::{Cells, line};
