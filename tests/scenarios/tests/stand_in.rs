@@ -3,16 +3,11 @@
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod stand_in {
-    use std::{
-        env, panic,
-        path::PathBuf,
-        process::ExitCode,
-        sync::atomic::{AtomicUsize, Ordering},
-        thread,
-    };
+    use std::{path::PathBuf, process::ExitCode};
 
     use etw_sample_interface::{IOCTL_SIMULATE_READS, Reads};
     use etw_scenarios::{BufferSpace, Filter, Host, HostError, Source, StandIn, scenarios};
+    use libtest_mimic::{Arguments, Failed, Trial};
     use zerocopy::IntoBytes;
 
     /// An event: its name, its level and its keywords.
@@ -72,7 +67,7 @@ mod stand_in {
             .collect())
     }
 
-    fn check_traffic() -> Result<(), String> {
+    fn check_traffic() -> Result<(), Failed> {
         let found = send_traffic().map_err(|error| error.to_string())?;
         assert_eq!(found, expected_of_traffic());
         Ok(())
@@ -92,89 +87,16 @@ mod stand_in {
                     1 => scenario.name.to_owned(),
                     _ => format!("{}-in-slow-time", scenario.name),
                 };
-                let run = move || {
+                Trial::test(name, move || {
                     let host = StandIn::new(&sample()).map_err(|error| error.to_string())?;
                     let mut host = host.slowed(slowness);
                     let outcome = scenario.run_on(&mut host);
-                    if outcome.passed() { Ok(()) } else { Err(outcome.describe()) }
-                };
-                Trial { name, run: Box::new(run) }
+                    if outcome.passed() { Ok(()) } else { Err(Failed::from(outcome.describe())) }
+                })
             })
-            .chain([Trial {
-                name: "traffic-of-the-stages-on-windows".to_owned(),
-                run: Box::new(check_traffic),
-            }])
+            .chain([Trial::test("traffic-of-the-stages-on-windows", check_traffic)])
             .collect();
-        run(trials)
-    }
-
-    /// A test with its name.
-    struct Trial {
-        name: String,
-        run: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
-    }
-
-    impl Trial {
-        /// Runs the test, prints its result, and returns whether it passed.
-        fn passes(&self) -> bool {
-            let result = panic::catch_unwind(panic::AssertUnwindSafe(&self.run));
-            let (verdict, why) = match result {
-                Ok(Ok(())) => ("ok", String::new()),
-                Ok(Err(why)) => ("FAILED", format!("\n{why}")),
-                Err(_) => ("FAILED", "\nit panicked".to_owned()),
-            };
-            println!("test {} ... {verdict}{why}", self.name);
-            verdict == "ok"
-        }
-    }
-
-    /// Runs the tests that the arguments select, as a test of Rust's harness would.
-    fn run(mut trials: Vec<Trial>) -> ExitCode {
-        let mut arguments = env::args().skip(1);
-        let (mut wanted, mut skipped, mut is_exact, mut is_list) = (vec![], vec![], false, false);
-        while let Some(argument) = arguments.next() {
-            match argument.as_str() {
-                "--exact" => is_exact = true,
-                "--list" => is_list = true,
-                // No test is ignored.
-                "--ignored" => trials.clear(),
-                "--skip" => skipped.extend(arguments.next()),
-                "--test-threads" | "--format" | "--color" | "-Z" => drop(arguments.next()),
-                option if option.starts_with('-') => {}
-                _ => wanted.push(argument),
-            }
-        }
-        let all = trials.len();
-        let matches = |name: &str, text: &String| match is_exact {
-            true => name == text,
-            false => name.contains(text),
-        };
-        trials.retain(|trial| {
-            let matches = |text| matches(&trial.name, text);
-            (wanted.is_empty() || wanted.iter().any(matches)) && !skipped.iter().any(matches)
-        });
-        if is_list {
-            trials.iter().for_each(|trial| println!("{}: test", trial.name));
-            return ExitCode::SUCCESS;
-        }
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let tests = || trials.get(next.fetch_add(1, Ordering::Relaxed));
-            std::iter::from_fn(tests).filter(|trial| !trial.passes()).count()
-        };
-        let failed: usize = thread::scope(|scope| {
-            let threads: Vec<_> = (0..thread::available_parallelism().map_or(1, usize::from))
-                .map(|_| scope.spawn(work))
-                .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap_or(1)).sum()
-        });
-        let (result, ran) = (if failed == 0 { "ok" } else { "FAILED" }, trials.len());
-        println!(
-            "\ntest result: {result}. {} passed; {failed} failed; 0 ignored; 0 measured; {} filtered out",
-            ran - failed,
-            all - ran
-        );
-        if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
     }
 }
 
