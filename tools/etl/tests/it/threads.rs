@@ -278,7 +278,7 @@ fn the_number_of_threads_is_positive_and_bounded() {
     }
 }
 
-fn on(threads: usize, catalog: &Catalog) -> Pipeline<'_> {
+const fn on(threads: usize, catalog: &Catalog) -> Pipeline<'_> {
     Pipeline { threads: NonZeroUsize::new(threads).unwrap(), ..Pipeline::new(catalog) }
 }
 
