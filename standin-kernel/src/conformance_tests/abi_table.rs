@@ -164,13 +164,13 @@ fn exports_have_the_limits_of_the_headers() {
 /// Returns the contents of the list in the documentation.
 fn list() -> String {
     let functions = functions();
-    let mut text = format!(
+    let mut text = String::from(
         "# Routines that the stand-in kernel provides\n\n\
          `cargo xtask renew routines` writes this list from the code.\n\n\
          A driver can call these routines. Each has the parameters of the WDK's headers; the stand-in \
          kernel compares the\ncaller's IRQL with the highest one that the table lists, and some routines have \
          a lower limit for certain\narguments. Calling an import, or an entry of the framework's table, that is \
-         not listed causes a bugcheck.\n"
+         not listed causes a bugcheck.\n",
     );
     let mut section =
         |title: &str, rows: &Provided, parameters: &dyn Fn(&str) -> Option<Vec<String>>| {
