@@ -167,6 +167,7 @@ fn invalid_declarations_do_not_compile() {
         wrong
     };
     let wrong = thread::scope(|scope| {
+        #[expect(clippy::needless_collect, reason = "all threads start before one is joined")]
         let threads: Vec<_> = (0..thread::available_parallelism().map_or(1, usize::from))
             .map(|_| scope.spawn(run))
             .collect();
