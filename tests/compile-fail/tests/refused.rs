@@ -1,7 +1,7 @@
 //! Declarations that must not compile, each with an error that says how to fix it.
 //!
 //! The compiler runs once for each file in `refused`, with the library that cargo built for this
-//! test. What it must print stands beside the file; `WDK_ETW_RENEW=1` writes that.
+//! test. What it must print stands beside the file; `cargo xtask renew errors` writes that.
 
 use std::{
     env,
@@ -173,7 +173,11 @@ fn invalid_declarations_do_not_compile() {
             .collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<String>>()
     });
-    assert!(wrong.is_empty(), "{RENEW}=1 accepts these errors:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "`cargo xtask renew errors` accepts these errors:\n{}",
+        wrong.join("\n")
+    );
 }
 
 /// rustc shows lines of the standard library only where the component `rust-src` is installed.

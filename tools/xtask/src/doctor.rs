@@ -192,7 +192,7 @@ mod tests {
         let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
         let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
         let (_, dependencies) = manifest.split_once("[dependencies]").unwrap();
-        let (dependencies, _) = dependencies.split_once("[dev-dependencies]").unwrap();
+        let dependencies = dependencies.split("\n[").next().unwrap_or_default();
         let names = |text: &str| -> Vec<String> {
             text.lines()
                 .filter_map(|line| line.split(['.', ' ']).next())
