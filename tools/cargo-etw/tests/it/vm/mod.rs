@@ -525,7 +525,7 @@ exec qemu-system-x86_64 "${all[@]}"
         let ended = bench.run(&only);
         ended.assert(1, &[("machine", "hung"), ("uninstall", "passed")]);
         assert!(
-            ended.reason("machine").contains("the virtual machine hung"),
+            ended.reason("machine").contains("the machine hung"),
             "{}",
             ended.reason("machine")
         );
