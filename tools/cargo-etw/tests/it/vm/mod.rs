@@ -104,7 +104,7 @@ impl Bench {
     /// it starts slowly.
     fn silence() -> String {
         let start = base().1 / 4;
-        (start * 2).as_secs().max(15).to_string()
+        (start * 2).as_secs().max(30).to_string()
     }
 
     /// Returns the command with these arguments after the common ones.
