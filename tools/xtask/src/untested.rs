@@ -23,18 +23,21 @@ pub fn check() -> Result<()> {
             let is_off = |key: &str| target[key] == Value::Bool(false);
             // cargo tests the examples of libraries only.
             let is_library = target["crate_types"] == serde_json::json!(["lib"]);
-            let (test, doctest) = (is_off("test"), is_library && is_off("doctest"));
-            let Some(file) = target["src_path"].as_str().filter(|_| test || doctest) else {
+            let has_no_tests = is_off("test");
+            let has_no_examples = is_library && is_off("doctest");
+            let Some(file) =
+                target["src_path"].as_str().filter(|_| has_no_tests || has_no_examples)
+            else {
                 continue;
             };
             let modules = Crate::read(Path::new(file), &root)
                 .with_context(|| format!("cannot read the modules of {file}"))?;
             for module in modules.modules {
                 let text = files::read_to_string(root.join(&module.file))?;
-                if test && has_tests(&text) {
+                if has_no_tests && has_tests(&text) {
                     problems.push(format!("{}: a test; remove `test = false`", module.file));
                 }
-                if doctest && has_examples(&text) {
+                if has_no_examples && has_examples(&text) {
                     problems.push(format!("{}: an example; remove `doctest = false`", module.file));
                 }
             }
