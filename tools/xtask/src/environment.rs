@@ -71,7 +71,7 @@ impl Environment {
         run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(self.folder()))?;
         run_quietly(
             Command::new(self.python())
-                .args(["-m", "pip", "install", "--quiet", "--requirement"])
+                .args(["-m", "pip", "install", "--quiet", "--no-compile", "--requirement"])
                 .arg(self.requirements()),
         )
         .with_context(|| format!("cannot install {} from PyPI", self.requirements))?;

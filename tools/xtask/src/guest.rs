@@ -28,6 +28,9 @@ const MODULES: &str = "ahci cdrom crc-t10dif crc64 crc64-rocksoft crct10dif_comm
                        fat isofs libahci libata nls_ascii nls_cp437 nls_iso8859-1 pvpanic pvpanic-pci \
                        scsi_common scsi_mod sd_mod sr_mod t10-pi vfat";
 
+/// The file with the uncompressed kernel.
+const UNCOMPRESSED: &str = "vmlinux";
+
 /// Returns the folder that contains the kernel, its modules and busybox.
 pub fn folder() -> PathBuf {
     target().join("guest")
@@ -62,9 +65,16 @@ fn stamp() -> PathBuf {
 
 /// Downloads and unpacks the kernel and busybox, unless that is already done.
 pub fn fetch() -> Result<()> {
-    if stamp().exists() {
-        return Ok(());
+    if !stamp().exists() {
+        fetch_packages()?;
     }
+    if !folder().join(UNCOMPRESSED).exists() {
+        uncompress_kernel()?;
+    }
+    Ok(())
+}
+
+fn fetch_packages() -> Result<()> {
     let kernel = kernel_package()?;
     let folder = folder();
     let unpacked = folder.join("unpacked");
@@ -109,6 +119,37 @@ fn kernel_package() -> Result<String> {
     let said = output_of(Command::new("apt-cache").args(["depends", KERNEL]).env("LC_ALL", "C"));
     kernel_of(&said.unwrap_or_default())
         .with_context(|| format!("the package {KERNEL} depends on no kernel"))
+}
+
+/// Uncompresses the kernel, because that takes most of a start in QEMU without an accelerator. The tests
+/// start the compressed kernel if this machine cannot uncompress it.
+fn uncompress_kernel() -> Result<()> {
+    let compressed = folder().join("kernel.xz");
+    let kernel = files::read(folder().join("vmlinuz"))?;
+    let Some(payload) = payload(&kernel).filter(|payload| payload.starts_with(b"\xFD7zXZ\0"))
+    else {
+        return Ok(());
+    };
+    files::write(&compressed, payload)?;
+    // The kernel's size follows the stream.
+    let mut xz = Command::new("xz");
+    xz.args(["--decompress", "--single-stream"]).arg(&compressed);
+    match run_quietly(&mut xz) {
+        Ok(()) => files::rename(folder().join("kernel"), folder().join(UNCOMPRESSED)),
+        Err(_) => fs::remove_file(compressed).context("cannot remove the compressed kernel"),
+    }
+}
+
+/// Returns the compressed kernel in a file that a boot loader reads, according to "The Linux/x86 Boot
+/// Protocol" (the fields `setup_sects`, `payload_offset` and `payload_length`).
+fn payload(kernel: &[u8]) -> Option<&[u8]> {
+    let number = |at: usize| {
+        let bytes = kernel.get(at..)?.first_chunk()?;
+        usize::try_from(u32::from_le_bytes(*bytes)).ok()
+    };
+    let setup = (usize::from(*kernel.get(0x1F1)?) + 1) * 512;
+    let start = setup.checked_add(number(0x248)?)?;
+    kernel.get(start..start.checked_add(number(0x24C)?)?)
 }
 
 /// Returns the kernel package in the output of `apt-cache depends`.
@@ -186,5 +227,16 @@ mod tests {
         let said = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n  Suggests: grub\n";
         assert_eq!(kernel_of(said).unwrap(), "linux-image-6.1.0-56-amd64");
         assert_eq!(kernel_of("linux-image-amd64\n"), None);
+    }
+
+    #[test]
+    fn the_compressed_kernel_follows_the_setup_code() {
+        let mut kernel = vec![0; 1024];
+        kernel[0x1F1] = 1;
+        kernel[0x248] = 2;
+        kernel[0x24C] = 3;
+        assert_eq!(payload(&kernel), None);
+        kernel.extend(b"--xz!tail");
+        assert_eq!(payload(&kernel), Some(&b"xz!"[..]));
     }
 }

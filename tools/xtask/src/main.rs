@@ -45,6 +45,7 @@ mod selections;
 mod standin;
 mod test;
 mod tree;
+mod untested;
 mod unused;
 mod vm;
 mod windows;

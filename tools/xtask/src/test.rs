@@ -24,7 +24,7 @@ use crate::{
     progress::{self, step, step_with_output},
     publish,
     reproducible::{self, User},
-    requirements, sample, standin, unused, windows,
+    requirements, sample, standin, untested, unused, windows,
 };
 
 /// The module of the tests that build drivers in other folders. They spend most of their time in
@@ -272,6 +272,7 @@ fn check_quickly() -> Result<()> {
     })?;
     step("Checking workflows and PowerShell scripts", lint::check)?;
     step("Checking modules for cycles", modules::check)?;
+    step("Checking that targets without tests have none", untested::check)?;
     step("Checking for unused dependencies", unused::check)?;
     step("Packaging the published crates", publish::check)?;
     step_with_output("Checking that every requirement has a test", requirements::check)?;

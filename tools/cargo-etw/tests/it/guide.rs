@@ -207,7 +207,11 @@ impl Machine {
         let place = self.folder.path().join("place");
         // These commands can share packages with other tests' builds only with the checkout's profile.
         let profile = "--config 'profile.dev.package.\"*\".debug=false'";
-        let mut script = script.replace("cargo test", &format!("cargo test {profile}"));
+        // The tests share third-party packages with the checkout's tests. In the drivers' build folder, cargo
+        // would compile some of them again, and afterwards again for the driver, because `cargo etw` sets
+        // the variable `RUSTC_BOOTSTRAP`.
+        let folder = format!("--config 'build.build-dir=\"{}\"'", self.target.display());
+        let mut script = script.replace("cargo test", &format!("cargo test {folder} {profile}"));
         if env::var_os("WDK_ETW_INSTALL").is_some() {
             script = script.replace("cargo install ", &format!("cargo install --debug {profile} "));
         } else if let Some(line) = script.lines().find(|line| line.starts_with("cargo install ")) {
@@ -227,11 +231,14 @@ impl Machine {
         assert!(output.status.success(), "{script}\n{said}");
         let here = fs::read_to_string(place).unwrap();
         self.here = PathBuf::from(here.trim_end());
-        // A new driver has no lock file yet. The checkout's lock file contains versions that are
-        // present on this machine.
-        let lock = self.here.join("Cargo.lock");
-        if self.here.join("Cargo.toml").exists() && !lock.exists() {
-            fs::copy(root().join("Cargo.lock"), lock).unwrap();
+        // A new driver, here or in a folder below, has no lock file yet. The checkout's lock file contains
+        // versions that are present on this machine.
+        let below = fs::read_dir(&self.here).unwrap().map(|entry| entry.unwrap().path());
+        for folder in below.chain([self.here.clone()]) {
+            let lock = folder.join("Cargo.lock");
+            if folder.join("Cargo.toml").exists() && !lock.exists() {
+                fs::copy(root().join("Cargo.lock"), lock).unwrap();
+            }
         }
         said
     }

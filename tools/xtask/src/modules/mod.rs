@@ -28,7 +28,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use self::edges::Edges;
-use self::tree::{Crate, Id};
+pub use self::tree::Crate;
+use self::tree::Id;
 use crate::{
     process::{json, root},
     standin,

@@ -32,9 +32,11 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// Returns the kernel.
-pub fn kernel() -> PathBuf {
-    folder().join("vmlinuz")
+/// Returns the kernel: uncompressed if it is there, since uncompressing takes most of a start. UEFI
+/// firmware starts only compressed kernels.
+pub fn kernel(is_uefi: bool) -> PathBuf {
+    let plain = folder().join("vmlinux");
+    if plain.exists() && !is_uefi { plain } else { folder().join("vmlinuz") }
 }
 
 /// Writes the initial file system for the kernel.
