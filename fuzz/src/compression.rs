@@ -1,6 +1,6 @@
 //! Decompresses arbitrary bytes, and compresses the result again.
 
-use etl_file::compression::{compress, decompress, decompress_into};
+use etl_file::internals::compression::{compress, decompress, decompress_into};
 
 use crate::text::sentence;
 

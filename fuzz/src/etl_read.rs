@@ -3,15 +3,11 @@
 use std::{io, num::NonZeroUsize, sync::LazyLock};
 
 use etl::{csv, json, pcapng, perfetto, report, stats::Stats, table};
+use etl_file::decode::Kind;
+use etl_file::write::{AppendError, Buffer, Finish, LogFile};
 use etl_file::{
-    Catalog, Decoded, Event, LogFileHeader, Pipeline, Selection, Trace, TraceFile,
-    completion::Completion,
-    decode,
-    decode::Kind,
-    merge,
-    pipeline::FirstPass,
-    read::{BufferInfo, Damage, DamageKind, PointerSize, ReadError, Record},
-    write::{AppendError, Buffer, Finish, LogFile},
+    BufferInfo, Catalog, Completion, Damage, DamageKind, Decoded, Event, FirstPass, LogFileHeader,
+    Pipeline, PointerSize, ReadError, Record, Selection, Trace, TraceFile, decode, merge,
 };
 
 use etl_fixtures::trace::events as events_of;

@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, io};
 
 use arbitrary::Arbitrary;
+use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
 use etl_file::{
-    ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader, Trace,
-    header::{HeaderError, TimeZone, log_file_mode},
-    write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError},
+    ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, HeaderError,
+    LogFileHeader, TimeZone, Trace, log_file_mode,
 };
 
 /// The number of processors of a session with per-processor buffers.

@@ -2,9 +2,8 @@
 
 use std::io::Cursor;
 
-use etl_file::{
-    Catalog, ClockType, EncodedRecord, Pipeline, TraceFile, completion::Completion, decode::kernel,
-};
+use etl_file::internals::kernel;
+use etl_file::{Catalog, ClockType, Completion, EncodedRecord, Pipeline, TraceFile};
 use etl_fixtures::trace;
 
 use crate::text::{assert_harmless, assert_sentence};

@@ -1,9 +1,8 @@
 //! Checks properties of decoded user data that hold for schemas from any source.
 
-use etl_file::{
-    decode::{Schema, Value},
-    read::PointerSize,
-};
+use etl_file::PointerSize;
+use etl_file::decode::Value;
+use etl_file::internals::schema::Schema;
 
 use crate::text::{assert_harmless, assert_sentence};
 

@@ -1,10 +1,7 @@
 //! Reads arbitrary bytes as an image's resources: `WEVT_TEMPLATE`, then a message table.
 
-use etl_file::{
-    Catalog, Guid,
-    decode::{Count, Field, Length},
-    read::PointerSize,
-};
+use etl_file::internals::schema::{Count, Field, Length};
+use etl_file::{Catalog, Guid, PointerSize};
 
 use crate::text::sentence;
 

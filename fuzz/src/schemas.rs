@@ -1,10 +1,8 @@
 //! Reads arbitrary bytes as the schemas that a trace contains.
 
-use etl_file::{
-    Catalog, Event, EventDescriptor, EventRecord, Guid, decode,
-    decode::schemas::{Collector, Counts, METADATA_CLASS},
-    write::ClassicRecord,
-};
+use etl_file::decode::schemas::{Collector, Counts, METADATA_CLASS};
+use etl_file::write::ClassicRecord;
+use etl_file::{Catalog, Event, EventDescriptor, EventRecord, Guid, decode};
 
 use crate::text::assert_sentence;
 

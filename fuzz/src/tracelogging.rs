@@ -1,10 +1,7 @@
 //! Reads arbitrary bytes as `TraceLogging` metadata followed by an event's user data.
 
-use etl_file::{
-    Catalog, Event, EventRecord, ExtendedItem, decode,
-    decode::{Count, Encoding, Field, InType, Presentation, Schema},
-    record::ext_type,
-};
+use etl_file::internals::schema::{Count, Encoding, Field, InType, Presentation, Schema};
+use etl_file::{Catalog, Event, EventRecord, ExtendedItem, decode, ext_type};
 
 use crate::{payload, text::sentence, traits::offset};
 

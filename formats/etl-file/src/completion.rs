@@ -27,7 +27,7 @@ pub struct Completion {
 
 /// The tables that completion needs, from a pass over the trace.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tables {
+pub struct Tables {
     /// The processes, threads and images.
     pub names: Names,
     /// The stacks that keys refer to.
@@ -144,7 +144,7 @@ fn waits(event: &EventRef<'_>) -> bool {
 
 /// Completes events. `T` is the caller's data for each event.
 #[derive(Debug)]
-pub(crate) struct Completer<'a, T> {
+pub struct Completer<'a, T> {
     names: Names,
     completion: &'a Completion,
     running: Running,

@@ -6,55 +6,63 @@
 //! later (layout version 1.5) and compressed files (layout version 2.0).
 //! `docs/reference/etl-format.md` describes both; ids such as ETL-2.1 refer to that document.
 //!
-//! - [`record`]: the event record, used by the writer and the reader.
-//! - [`header`]: the header of a trace.
+//! - [`TraceFile`], [`Trace`]: reading of traces, including damaged traces.
+//! - [`EventRecord`]: the event record, used by the writer and the reader; [`LogFileHeader`]: the
+//!   header of a trace.
 //! - [`mod@write`]: session buffers, and the log file that they are flushed to.
-//! - [`compression`]: the compression of buffers.
-//! - [`read`]: traces, including damaged traces.
 //! - [`mod@decode`]: decoding of events: with their own metadata, with the providers of manifests and
-//!   images ([`catalog`](decode::catalog)), with the schemas that traces contain
-//!   ([`schemas`](decode::schemas)); of kernel events and classic events
-//!   ([`kernel`](decode::kernel)), and of WPP messages ([`wpp`](decode::wpp)).
-//! - [`completion`]: completion of events with other data from their trace: [`names`] of processes,
-//!   threads and images, [`stacks`] that are joined with their events, and [`symbols`] from PDBs.
-//! - [`pipeline`]: the steps from the records of a trace of any length to its decoded events; all
+//!   images ([`Catalog`]), with the schemas that traces contain ([`schemas`](decode::schemas)); of
+//!   kernel events and classic events; and of WPP messages ([`wpp`](decode::wpp)).
+//! - [`Completion`]: completion of events with other data from their trace: names of processes,
+//!   threads and images, stacks that are joined with their events, and [`symbols`] from PDBs.
+//! - [`Pipeline`]: the steps from the records of a trace of any length to its decoded events; all
 //!   outputs use it.
-//! - [`select`]: selection of events; [`trim`]: selection of the records that a part of a trace
+//! - [`Selection`]: selection of events; [`trim`]: selection of the records that a part of a trace
 //!   needs; [`mod@merge`]: several traces in one.
-//! - [`lines`]: an event as a line of text and as JSON; [`show`]: printable forms of bytes and
-//!   untrusted text.
+//! - [`lines`]: an event as a line of text and as JSON.
 //!
 //! The program `etl` has the other outputs: tables, CSV, timelines, packets and pages.
 
-pub mod completion;
-pub mod compression;
+mod completion;
+mod compression;
 mod cursor;
 pub mod decode;
-pub mod header;
-pub mod image;
+mod header;
+mod image;
 mod input;
+#[doc(hidden)]
+pub mod internals;
 mod layout;
 pub mod lines;
 pub mod merge;
-pub mod names;
-pub mod pipeline;
-pub mod read;
-pub mod record;
-pub mod select;
-pub mod show;
-pub mod spans;
-pub mod stacks;
+mod names;
+mod pipeline;
+mod read;
+mod record;
+mod select;
+mod show;
+mod spans;
+mod stacks;
 pub mod symbols;
-pub mod time;
+mod time;
 pub mod trim;
 pub mod write;
 
+pub use completion::Completion;
 pub use decode::catalog::Catalog;
-pub use decode::{Decoded, decode};
+pub use decode::decoder::decode;
+pub use decode::event::Decoded;
 pub use etw_wire::Guid;
-pub use header::LogFileHeader;
-pub use pipeline::Pipeline;
-pub use read::{Event, Trace, TraceFile};
-pub use record::{EncodedRecord, EventDescriptor, EventRecord, ExtendedItem};
+pub use header::{HeaderError, LogFileHeader, TimeZone, log_file_mode};
+pub use pipeline::{FirstPass, Pipeline, RecordCount, RecordCounts, Summary, available_threads};
+pub use read::{
+    BufferInfo, Damage, DamageKind, Damages, Event, EventRef, Items, LoadedBuffer, Other,
+    OtherFormat, OtherKind, PointerSize, ReadError, Record, RecordBuf, RecordRef, Records, Trace,
+    TraceFile, TraceHeader,
+};
+pub use record::{
+    EncodeError, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, ext_type,
+};
 pub use select::Selection;
-pub use time::{Clock, ClockType, FileTime};
+pub use stacks::StackCounts;
+pub use time::{Clock, ClockType, FileTime, NotATime, SystemTime};

@@ -200,7 +200,7 @@ impl StackRecord {
 
 /// Returns the time of the event that a stack record belongs to and the thread that wrote it, or
 /// `None` for other events.
-pub(crate) fn owner(event: &Decoded) -> Option<(i64, u32)> {
+pub fn owner(event: &Decoded) -> Option<(i64, u32)> {
     let Kind::Kernel { hook } = event.kind else {
         return None;
     };
@@ -213,7 +213,7 @@ pub(crate) fn owner(event: &Decoded) -> Option<(i64, u32)> {
 }
 
 /// Returns the thread that wrote an event. A kernel event can state another thread or none.
-pub(crate) fn writer(event: &Decoded) -> Option<u32> {
+pub fn writer(event: &Decoded) -> Option<u32> {
     (event.kind == Kind::Event).then_some(event.thread_id)
 }
 

@@ -33,6 +33,7 @@ use pdb::Pdb;
 
 /// The identity of an image's symbols (`CodeView` record RSDS).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[doc(hidden)]
 pub struct SymbolId {
     /// The GUID of the PDB.
     pub guid: Guid,
@@ -261,6 +262,7 @@ type Answer = Result<Pdb, String>;
 ///
 /// # Errors
 /// Fails with the error of the output.
+#[doc(hidden)]
 pub fn answer(pdb: &mut impl Read, out: &mut impl Write) -> io::Result<()> {
     let answer: Answer = whole(pdb).and_then(contents::functions);
     serde_json::to_writer(&mut *out, &answer)?;

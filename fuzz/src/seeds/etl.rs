@@ -3,12 +3,11 @@
 use std::io::Cursor;
 
 use arbitrary::{Arbitrary, Unstructured};
+use etl_file::internals::compression::compress;
+use etl_file::write::{Buffer, Finish, LogFile, Losses};
 use etl_file::{
-    ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, LogFileHeader,
-    compression::compress,
-    header::log_file_mode,
-    record::ext_type,
-    write::{Buffer, Finish, LogFile, Losses},
+    ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, LogFileHeader, ext_type,
+    log_file_mode,
 };
 use etl_fixtures::{packets, trace};
 

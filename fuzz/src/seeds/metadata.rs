@@ -1,6 +1,6 @@
 //! Event metadata and provider traits.
 
-use etl_file::{EventRecord, record::ext_type};
+use etl_file::{EventRecord, ext_type};
 use etl_fixtures::{schema_events, trace};
 
 use super::seed::Seed;

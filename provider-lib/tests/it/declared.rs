@@ -5,7 +5,8 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use etl_file::decode::{Schema, Value};
+use etl_file::decode::Value;
+use etl_file::internals::schema::Schema;
 use mock_etw::{
     ACCESS_DENIED, CAPTURE_STATE, Call, DISABLE, ENABLE, NO_MEMORY, Turn, Written, enabled,
     register, turn,

@@ -5,7 +5,8 @@
     reason = "events with many fields are the subject of the tests"
 )]
 
-use etl_file::{decode::Schema, read::PointerSize};
+use etl_file::PointerSize;
+use etl_file::internals::schema::Schema;
 use mock_etw::enabled;
 use wdk_etw::emit;
 

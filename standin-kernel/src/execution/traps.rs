@@ -7,7 +7,7 @@
 
 use std::{cell::RefCell, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
-use etl_file::show::Escaped;
+use etl_file::internals::show::Escaped;
 use nix::{
     libc,
     sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap},

@@ -14,7 +14,7 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use etl_file::show::Escaped;
+use etl_file::internals::show::Escaped;
 use nix::sys::mman::{ProtFlags, mprotect};
 use object::{
     LittleEndian as LE, Object,

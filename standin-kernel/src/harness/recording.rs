@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use etl_file::internals::kernel;
 use etl_file::{
-    Catalog, Clock, ClockType, Decoded, Event, EventDescriptor, EventRecord, FileTime, decode,
-    decode::kernel, read::PointerSize,
+    Catalog, Clock, ClockType, Decoded, Event, EventDescriptor, EventRecord, FileTime, PointerSize,
+    decode,
 };
 
 use super::{error::KernelError, kernel::Kernel, session::Consumer};

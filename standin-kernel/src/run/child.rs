@@ -8,7 +8,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use etl_file::{Trace, show::Escaped};
+use etl_file::Trace;
+use etl_file::internals::show::Escaped;
 use nix::{
     errno::Errno,
     sys::{
@@ -154,7 +155,7 @@ impl Ended {
         symbols::disable();
         Some(format!(
             "the symbols in {} cannot be read: the reader {}; remove the file or build it again",
-            etl_file::show::Escaped(file),
+            etl_file::internals::show::Escaped(file),
             self.how
         ))
     }

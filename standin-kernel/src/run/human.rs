@@ -5,7 +5,8 @@ use std::{
     path::Path,
 };
 
-use etl_file::{lines, show::Escaped};
+use etl_file::internals::show::Escaped;
+use etl_file::lines;
 
 use super::{
     diagnostic::Diagnostic,

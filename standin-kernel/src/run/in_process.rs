@@ -1,7 +1,10 @@
 //! A run in this process.
 
 use anyhow::{Context, Result};
-use etl_file::{Catalog, image::ImageError, show::Escaped, symbols::formats_of};
+use etl_file::Catalog;
+use etl_file::decode::ImageError;
+use etl_file::internals::show::Escaped;
+use etl_file::symbols::formats_of;
 
 use super::{
     config::RunConfig,

@@ -73,7 +73,7 @@ impl<O: Write> Observer for Json<O> {
                 "status": format!("0x{:08x}", completion.status.0.cast_unsigned()),
                 "status_name": completion.status.to_string(),
                 "information": completion.information,
-                "output": etl_file::show::Hex(&completion.output).to_string(),
+                "output": etl_file::internals::show::Hex(&completion.output).to_string(),
             })
         });
         self.line(&json!({

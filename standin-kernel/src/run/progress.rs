@@ -6,7 +6,7 @@ use std::{
 };
 
 use crossbeam_channel::{RecvTimeoutError, Sender};
-use etl_file::show::Escaped;
+use etl_file::internals::show::Escaped;
 
 /// The time after which a step counts as long.
 const LONG: Duration = Duration::from_secs(2);

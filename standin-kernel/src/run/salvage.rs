@@ -7,12 +7,9 @@ use std::{
 };
 
 use anyhow::Result;
-use etl_file::{
-    Catalog, EncodedRecord, Trace, decode,
-    decode::kernel::RecordHeader,
-    read::Record,
-    write::{AppendError, Buffer, Finish, LogFile},
-};
+use etl_file::internals::kernel::RecordHeader;
+use etl_file::write::{AppendError, Buffer, Finish, LogFile};
+use etl_file::{Catalog, EncodedRecord, Record, Trace, decode};
 
 use crate::{
     ground::flight::{self, Recorded, SessionCounts},

@@ -114,7 +114,7 @@ fn waiting_can_be_cancelled_and_ends_its_activity() {
     let catalog = etl_file::Catalog::new();
     let events: Vec<_> =
         trace.events_by_time().into_iter().map(|event| etl_file::decode(event, &catalog)).collect();
-    assert_eq!(etl_file::spans::spans(&events).len(), 2);
+    assert_eq!(etl_file::internals::spans::spans(&events).len(), 2);
     assert_eq!(named(&trace, "BadRequest"), 2);
 }
 

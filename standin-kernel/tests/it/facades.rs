@@ -4,11 +4,9 @@
 use crate::common;
 use std::path::PathBuf;
 
-use etl_file::{
-    Catalog, Guid, Trace,
-    decode::{Decoded, Value},
-    spans::spans,
-};
+use etl_file::decode::Value;
+use etl_file::internals::spans::spans;
+use etl_file::{Catalog, Decoded, Guid, Trace};
 use etl_fixtures::decoders;
 use standin_kernel::{
     EnableParameters, Fault, Identity, Kernel, NtStatus, SessionConfig, SessionHandle, Target,

@@ -1,7 +1,7 @@
 //! Tests the outputs of sessions and the contents of their files.
 
 use crate::common;
-use etl_file::{Trace, header::log_file_mode};
+use etl_file::{Trace, log_file_mode};
 use etl_fixtures::decoders;
 use etw_sample_interface::keyword;
 use standin_kernel::{

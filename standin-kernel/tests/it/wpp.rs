@@ -7,9 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use etl_file::{
-    Catalog, Decoded, EventRecord, Pipeline, Trace, decode::kernel, read::OtherKind, symbols,
-};
+use etl_file::internals::kernel;
+use etl_file::{Catalog, Decoded, EventRecord, OtherKind, Pipeline, Trace, symbols};
 use serde_json::{Value, json};
 use standin_kernel::{
     BugCheck, EnableParameters, Fault, Guid, Identity, Kernel, KernelError, NtStatus, Recording,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use etl_file::{Catalog, Event, FileTime, Trace, decode, record::ext_type};
+use etl_file::{Catalog, Event, FileTime, Trace, decode, ext_type};
 use serde_json::{Value, json};
 
 /// Returns the number of events in a file. Panics unless both decoders agree with `etl-file`.

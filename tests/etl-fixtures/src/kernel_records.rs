@@ -2,11 +2,10 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use etl_file::decode::kernel::{self, Class, Field, Type};
 use etl_file::decode::{Fields, Sid, Value};
-use etl_file::read::PointerSize;
+use etl_file::internals::kernel::{self, Class, Field, Type};
 use etl_file::write::{ClassicRecord, KernelForm, KernelRecord, WppRecord};
-use etl_file::{FileTime, Guid};
+use etl_file::{FileTime, Guid, PointerSize};
 
 /// The name of a generated record, for messages.
 pub type Name = String;

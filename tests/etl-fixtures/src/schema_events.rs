@@ -3,9 +3,8 @@
 
 #![expect(missing_docs, reason = "tdh.h describes the fields")]
 
-use etl_file::record::EventDescriptor;
 use etl_file::write::ClassicRecord;
-use etl_file::{EventRecord, Guid, LogFileHeader};
+use etl_file::{EventDescriptor, EventRecord, Guid, LogFileHeader};
 
 use crate::trace::{self, Recorded};
 

@@ -3,13 +3,10 @@
 use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use etl_file::pipeline::Summary;
-use etl_file::read::{Event, ReadError};
-use etl_file::record::ext_type;
 use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
 use etl_file::{
-    ClockType, Decoded, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid,
-    LogFileHeader, Pipeline, TraceFile,
+    ClockType, Decoded, EncodedRecord, Event, EventDescriptor, EventRecord, ExtendedItem, FileTime,
+    Guid, LogFileHeader, Pipeline, ReadError, Summary, TraceFile, ext_type,
 };
 
 /// The manifest of [`MANIFEST_PROVIDER`].

@@ -16,10 +16,9 @@ use std::{
 
 mod sync;
 
-use etl_file::{
-    decode::{Payload, Schema, Value},
-    read::PointerSize,
-};
+use etl_file::PointerSize;
+use etl_file::decode::Value;
+use etl_file::internals::schema::{Payload, Schema};
 use wdk_etw::{
     EventDataDescriptor, EventDescriptor, Guid, Provider, RegisterError, Registered, TraitsBuffer,
 };

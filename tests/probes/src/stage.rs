@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etl_file::{EventRecord, Guid, record::ext_type};
+use etl_file::{EventRecord, Guid, ext_type};
 use etw_probes_interface::{
     ACTIVITY, Ask, Callback, Callbacks, GuidFields, IOCTL_ASK, IOCTL_CALLBACKS, NOT_CALLED,
     PROVIDER, Reply, VERSION, operation, place, pointer,

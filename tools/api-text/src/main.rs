@@ -188,24 +188,51 @@ fn libraries(metadata: &Value) -> Vec<String> {
 }
 
 /// Returns a line for each item. A trait implementation is one line, because its functions are the
-/// trait's.
+/// trait's; the derivable traits of a type share a line.
 fn text(api: &PublicApi) -> String {
     let lines: Vec<_> =
         api.items().map(|item| (item, without_std_paths(&item.to_string()))).collect();
     let is_of_trait = |line: &str| line.starts_with("impl") && line.contains(" for ");
     let traits: BTreeSet<_> =
         lines.iter().filter(|(_, line)| is_of_trait(line)).map(|(item, _)| item.id()).collect();
-    let mut text = String::new();
-    for (item, line) in &lines {
+    let shown = lines.iter().filter(|(item, line)| {
         let is_function = line.contains(" fn ")
             && item.parent_id().is_some_and(|parent| traits.contains(&parent));
         // `PartialEq` derives this, too.
-        if !is_function && !line.contains(" StructuralPartialEq for ") {
-            text.push_str(line);
-            text.push('\n');
+        !is_function && !line.contains(" StructuralPartialEq for ")
+    });
+    joined(&shown.map(|(_, line)| line.as_str()).collect::<Vec<_>>())
+}
+
+/// Writes lines, and joins the implementations of derivable traits of a type.
+fn joined(lines: &[&str]) -> String {
+    let mut derived = BTreeMap::<_, BTreeSet<&str>>::new();
+    for (before, name, after) in lines.iter().copied().filter_map(derivable) {
+        derived.entry((before, after)).or_default().insert(name);
+    }
+    let mut text = String::new();
+    for line in lines {
+        match derivable(line).map(|(before, _, after)| (before, after)) {
+            None => text.extend([line, "\n"]),
+            Some(key) => {
+                if let Some(names) = derived.remove(&key) {
+                    text.extend([key.0, &Vec::from_iter(names).join(" + "), key.1, "\n"]);
+                }
+            }
         }
     }
     text
+}
+
+/// Splits the line of an implementation at the name of a derivable trait.
+fn derivable(line: &str) -> Option<(&str, &str, &str)> {
+    /// The traits that the standard library can derive.
+    const DERIVABLE: [&str; 9] =
+        ["Clone", "Copy", "Debug", "Default", "Eq", "Hash", "Ord", "PartialEq", "PartialOrd"];
+    let at = line.starts_with("impl").then(|| line.find(" for "))??;
+    let start = line[..at].rfind(' ')? + 1;
+    let name = &line[start..at];
+    DERIVABLE.contains(&name).then_some((&line[..start], name, &line[at..]))
 }
 
 /// Removes the modules from paths of the standard library's items.
@@ -237,6 +264,18 @@ mod tests {
         let shown: Vec<String> = differences("a\nb\n", "a\nc\n").collect();
         assert_eq!(shown, ["- b", "+ c"]);
         assert_eq!(differences("a\n", "a\n").count(), 0);
+    }
+
+    #[test]
+    fn derivable_traits_of_a_type_share_a_line() {
+        let lines = [
+            "impl Eq for a::B", "impl Clone for a::B", "impl Error for a::B",
+            "impl Debug for a::B", "impl<T: Debug> Debug for a::C<T>", "pub fn a::f()",
+        ];
+        assert_eq!(
+            joined(&lines),
+            "impl Clone + Debug + Eq for a::B\nimpl Error for a::B\nimpl<T: Debug> Debug for a::C<T>\npub fn a::f()\n"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
 use driver_build::driver::Driver;
 use driver_package::inf::Mode;
-use etl_file::image;
+use etl_file::internals;
 use etw_manifest::{Manifest, resources::DecodeError};
 use serde_json::Value;
 use wdk_etw_build::declared_in;
@@ -341,7 +341,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 
 /// Reads the events that an image's resources describe. Skips unreadable parts with a warning.
 pub fn described(path: &Path) -> Result<Manifest> {
-    let decoded = image::described(path)?;
+    let decoded = internals::described(path)?;
     for skipped in &decoded.skipped {
         warn_skipped(path, skipped);
     }

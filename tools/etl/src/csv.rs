@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use etl_file::decode::{Decoded, Value};
-use etl_file::read::EventRef;
-use etl_file::show::Hex;
-use etl_file::show::text::{self, Times};
+use etl_file::decode::Value;
+use etl_file::internals::show::Hex;
+use etl_file::internals::show::text::{self, Times};
+use etl_file::{Decoded, EventRef};
 
 /// The columns before the fields' columns.
 const COLUMNS: [&str; 13] = [

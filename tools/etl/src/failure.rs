@@ -5,13 +5,11 @@ use std::path::PathBuf;
 
 use etl::compare::{OtherError, OursError};
 use etl::{csv, report};
-use etl_file::decode::catalog::LoadError;
-use etl_file::decode::kernel::MofError;
 use etl_file::decode::wpp::FormatsError;
-use etl_file::image::ImageError;
+use etl_file::decode::{ImageError, LoadError, MofError};
 use etl_file::merge::MergeError;
-use etl_file::read::{OtherFormat, ReadError};
 use etl_file::symbols::SymbolError;
+use etl_file::{OtherFormat, ReadError};
 
 /// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use etl_file::completion::Completion;
-use etl_file::pipeline::{FirstPass, Summary, available_threads};
-use etl_file::read::{Damages, EventRef, OtherFormat};
 use etl_file::symbols::{SymbolError, Symbols};
-use etl_file::{Catalog, Decoded, Pipeline, Selection, TraceFile};
+use etl_file::{
+    Catalog, Completion, Damages, Decoded, EventRef, FirstPass, OtherFormat, Pipeline, Selection,
+    Summary, TraceFile, available_threads,
+};
 
 use crate::failure::Failure;
 use crate::messages::{list, warn};

@@ -7,11 +7,8 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use etl_file::Pipeline;
 use etl_file::lines::Members;
-use etl_file::pipeline::{RecordCounts, Summary};
-use etl_file::read::{ReadError, TraceFile, TraceHeader};
-use etl_file::time::FileTime;
+use etl_file::{FileTime, Pipeline, ReadError, RecordCounts, Summary, TraceFile, TraceHeader};
 use serde::Serialize;
 
 /// The reason why the lines of a trace could not be written.

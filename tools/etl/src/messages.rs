@@ -3,10 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use etl_file::pipeline::Summary;
-use etl_file::read::Damages;
-use etl_file::show::Escaped;
-use etl_file::stacks::StackCounts;
+use etl_file::internals::show::Escaped;
+use etl_file::{Damages, StackCounts, Summary};
 
 /// Prints the numbers of skipped records, if the output itself cannot contain them.
 pub fn tell_skipped(file: &Path, summary: &Summary) {

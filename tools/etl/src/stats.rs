@@ -9,12 +9,11 @@ use std::sync::Arc;
 use comfy_table::{CellAlignment, Table, presets};
 use etw_wire::Guid;
 
-use etl_file::decode::{Decoded, Problem};
-use etl_file::pipeline::{Pipeline, Summary};
-use etl_file::read::{Damages, EventRef, ReadError, TraceFile};
-use etl_file::show::Escaped;
-use etl_file::stacks::StackCounts;
-use etl_file::time::FileTime;
+use etl_file::decode::Problem;
+use etl_file::internals::show::Escaped;
+use etl_file::{
+    Damages, Decoded, EventRef, FileTime, Pipeline, ReadError, StackCounts, Summary, TraceFile,
+};
 
 /// The counts of one kind of event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -359,10 +358,8 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use etl_file::decode::catalog::Catalog;
-    use etl_file::header::LogFileHeader;
-    use etl_file::record::{EncodedRecord, EventDescriptor, EventRecord};
     use etl_file::write::{Buffer, Finish, KernelRecord, LogFile};
+    use etl_file::{Catalog, EncodedRecord, EventDescriptor, EventRecord, LogFileHeader};
 
     #[test]
     fn names_beyond_the_limit_are_counted_together() {

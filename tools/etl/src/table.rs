@@ -4,12 +4,9 @@ use std::io::{self, Write};
 use std::mem::take;
 use std::sync::Arc;
 
-use etl_file::decode::Decoded;
+use etl_file::internals::show::Escaped;
 use etl_file::lines::Cells;
-use etl_file::pipeline::Summary;
-use etl_file::read::TraceHeader;
-use etl_file::show::Escaped;
-use etl_file::stacks::StackCounts;
+use etl_file::{Decoded, StackCounts, Summary, TraceHeader};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A column of an event's first line: its title, and its text.

@@ -3,8 +3,7 @@
 use std::{ptr, slice};
 
 use etl_file::{
-    Event, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, read::PointerSize,
-    record::ext_type,
+    Event, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, PointerSize, ext_type,
 };
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_HEADER_FLAG_32_BIT_HEADER, EVENT_RECORD,

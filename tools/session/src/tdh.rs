@@ -2,9 +2,9 @@
 
 use std::{fmt, mem::offset_of, ptr, slice};
 
-use etl_file::{
-    EventDescriptor, EventRecord, FileTime, Guid, decode::schemas::METADATA_CLASS, show::Escaped,
-};
+use etl_file::decode::schemas::METADATA_CLASS;
+use etl_file::internals::show::Escaped;
+use etl_file::{EventDescriptor, EventRecord, FileTime, Guid};
 use serde::Serialize;
 use windows_sys::Win32::{
     Foundation::ERROR_INSUFFICIENT_BUFFER,

@@ -1,35 +1,36 @@
 //! Decodes events.
 //!
-//! A `TraceLogging` event contains its own [`Schema`]; the schema of a manifest event comes from a
-//! [`Catalog`](crate::Catalog). [`decode`] uses whichever exists.
+//! A `TraceLogging` event contains its own schema; the schema of a manifest event comes from a
+//! [`Catalog`](crate::Catalog). [`decode`](crate::decode()) uses whichever exists.
 
-pub mod catalog;
+pub(crate) mod catalog;
 mod codes;
-mod decoder;
+pub(crate) mod decoder;
 mod description;
 mod error;
-mod event;
-pub mod kernel;
+pub(crate) mod event;
+pub(crate) mod kernel;
 mod message;
 mod mof;
-mod payload;
+pub(crate) mod payload;
 mod printf;
-mod schema;
+pub(crate) mod schema;
 pub mod schemas;
 mod tracelogging;
 mod traits;
-mod value;
+pub(crate) mod value;
 pub mod wpp;
 
+pub use crate::image::ImageError;
+pub use catalog::LoadError;
+pub use decoder::Decoder;
 #[cfg(test)]
 pub(crate) use decoder::decoded;
-pub use decoder::{Decoder, decode};
 pub use error::{MetadataError, PayloadError, PayloadErrorKind};
-pub use etw_wire::InType;
-pub use event::{Decoded, Frame, Keywords, Kind, Problem, Stack};
-pub use payload::{Fields, Payload};
-pub use schema::{Count, Encoding, Field, Length, Presentation, Schema, ValueMap};
+pub(crate) use event::Decoded;
+pub use event::{Frame, Keywords, Kind, Problem, Stack};
+pub use mof::{MofError, MofErrorKind};
+pub use payload::Fields;
 pub use traits::ProviderTraits;
-pub use value::distinct_names;
 pub(crate) use value::serialize_fields;
 pub use value::{Sid, Value};

@@ -4,4 +4,6 @@ mod json;
 mod line;
 
 pub use json::Members;
-pub use line::{Cells, line};
+#[doc(hidden)]
+pub use line::Cells;
+pub use line::line;

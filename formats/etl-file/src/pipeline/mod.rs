@@ -20,7 +20,7 @@ use std::io::{Read, Seek};
 use std::num::NonZeroUsize;
 
 pub use first_pass::FirstPass;
-pub(crate) use record::decode_record;
+pub use record::decode_record;
 pub use summary::{RecordCount, RecordCounts, Summary};
 
 use crate::completion::{Completer, Completion, Tables};

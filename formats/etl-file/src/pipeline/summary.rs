@@ -77,7 +77,7 @@ pub struct Summary {
     pub without_format: u64,
     /// The records that were not decoded.
     pub skipped: RecordCounts,
-    /// The number of records that followed a record with a later time; see [`Records`].
+    /// The number of records that followed a record with a later time; see [`Records`](crate::Records).
     pub late: u64,
     /// The damaged parts of the file.
     pub damages: Damages,

@@ -19,13 +19,13 @@ mod trace;
 
 pub use buffer::BufferInfo;
 pub use error::{Damage, DamageKind, Damages, ReadError};
-pub(crate) use event::parse as parse_event;
+pub use event::parse as parse_event;
 pub use event::{Event, EventRef, Items, PointerSize};
 pub use file::TraceFile;
 pub use format::OtherFormat;
 pub use header::TraceHeader;
 pub use loaded::LoadedBuffer;
-pub(crate) use other::pointer_size;
+pub use other::pointer_size;
 pub use other::{Other, OtherKind};
 pub use record::RecordBatch;
 pub use record::{RecordBuf, RecordRef};

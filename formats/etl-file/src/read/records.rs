@@ -150,7 +150,7 @@ impl<'t, R: Read + Seek> Records<'t, R> {
     ///
     /// # Errors
     /// Fails with [`ReadError::Io`] if the source cannot be read.
-    pub fn in_batches(
+    pub(crate) fn in_batches(
         &mut self,
         push: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> Result<(), ReadError> {

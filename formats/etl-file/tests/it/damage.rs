@@ -3,14 +3,12 @@
 use std::cmp::Ordering;
 use std::io::Cursor;
 
-use etl_file::decode::kernel;
+use etl_file::internals::kernel;
 use etl_file::lines::{self, Members};
-use etl_file::pipeline::{RecordCount, Summary};
-use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
 use etl_file::write::{Buffer, ClassicRecord, KernelRecord, LogFile, Losses};
 use etl_file::{
-    Catalog, ClockType, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader, Pipeline, Trace,
-    TraceFile,
+    Catalog, ClockType, DamageKind, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
+    OtherKind, Pipeline, PointerSize, ReadError, Record, RecordCount, Summary, Trace, TraceFile,
 };
 use etl_fixtures::trace;
 
@@ -495,7 +493,7 @@ fn events_are_in_order_of_time_across_processors() {
 #[test]
 fn circular_file_overwrites_its_oldest_buffer() {
     let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
-    header.log_file_mode = etl_file::header::log_file_mode::CIRCULAR;
+    header.log_file_mode = etl_file::log_file_mode::CIRCULAR;
     header.maximum_file_size = 1;
     let start = header.start_clock;
     let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
@@ -526,7 +524,7 @@ fn circular_file_overwrites_its_oldest_buffer() {
 #[test]
 fn the_oldest_buffer_is_the_one_written_longest_ago() {
     let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
-    header.log_file_mode = etl_file::header::log_file_mode::CIRCULAR;
+    header.log_file_mode = etl_file::log_file_mode::CIRCULAR;
     let start = header.start_clock;
     let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
     let buffer = |n: u32| {

@@ -7,7 +7,7 @@ use std::fs;
 
 use etl_file::LogFileHeader;
 use etl_file::decode::Value;
-use etl_file::decode::kernel::{self, Form};
+use etl_file::internals::kernel::{self, Form};
 use etl_file::write::KernelRecord;
 use etl_fixtures::kernel_records::generated;
 use etl_fixtures::{decoders, kernel_records, trace};

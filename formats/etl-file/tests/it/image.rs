@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use etl_file::decode::{Count, Encoding, Field, InType, Length, Presentation};
+use etl_file::internals::schema::{Count, Encoding, Field, InType, Length, Presentation};
 use etl_file::{Catalog, Guid};
 use etl_fixtures::resources::{Builder, PROVIDER, image, resource, tag};
 use etw_manifest::resources::DecodeError;

@@ -1,10 +1,9 @@
 //! Decodes kernel events, classic events and WPP messages from our writer.
 
-use etl_file::decode::kernel::{self, Form};
 use etl_file::decode::{Problem, Value};
-use etl_file::read::PointerSize;
+use etl_file::internals::kernel::{self, Form};
 use etl_file::write::{AppendError, Buffer, ClassicRecord, KernelForm, KernelRecord, WppRecord};
-use etl_file::{EncodedRecord, FileTime, Guid};
+use etl_file::{EncodedRecord, FileTime, Guid, PointerSize};
 use etl_fixtures::kernel_records::{generated, hook_of, payload, utf16};
 
 fn decode_kernel(record: &KernelRecord) -> kernel::Record {

@@ -2,12 +2,11 @@
 
 use std::fs;
 
-use etl_file::decode::catalog::LoadError;
-use etl_file::decode::{Problem, Value};
+use etl_file::decode::{LoadError, Problem, Value};
 use etl_file::write::Losses;
 use etl_file::{
     Catalog, ClockType, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, Trace, decode,
-    record::ext_type,
+    ext_type,
 };
 use etl_fixtures::trace::{self, MANIFEST};
 use etw_manifest::Part;

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io::Cursor;
 
-use etl_file::header::log_file_mode;
 use etl_file::merge::{self, MergeError, Merged, Options};
-use etl_file::read::{Damages, PointerSize, TraceFile};
 use etl_file::write::{KernelRecord, Losses};
-use etl_file::{ClockType, EventRecord, FileTime, Guid, LogFileHeader, Trace};
+use etl_file::{
+    ClockType, Damages, EventRecord, FileTime, Guid, LogFileHeader, PointerSize, Trace, TraceFile,
+    log_file_mode,
+};
 use etl_fixtures::decoders;
 use etl_fixtures::sessions::{FREQUENCY, driver_trace as trace, kernel_trace};
 use etl_fixtures::trace;

@@ -1,7 +1,7 @@
 //! Tests classic events with MOF classes.
 
-use etl_file::decode::kernel::{self, Classes, MofErrorKind};
-use etl_file::decode::{Problem, Value};
+use etl_file::decode::{MofErrorKind, Problem, Value};
+use etl_file::internals::kernel::{self, Classes};
 use etl_file::write::ClassicRecord;
 use etl_fixtures::mof::{MOF, payload, record};
 

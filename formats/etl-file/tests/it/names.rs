@@ -1,12 +1,12 @@
 //! Names of processes, threads and images, from generated kernel events.
 
-use etl_file::decode::kernel;
 use etl_file::decode::{Frame, Kind, Problem, Stack, Value};
-use etl_file::names::{Names, Running};
-use etl_file::stacks::{Definitions, Joiner, StackCounts};
+use etl_file::internals::kernel;
+use etl_file::internals::names::{Names, Running};
+use etl_file::internals::stacks::{Definitions, Joiner};
 use etl_file::symbols::Symbols;
 use etl_file::write::{ClassicRecord, KernelForm, KernelRecord};
-use etl_file::{Clock, ClockType, Decoded, FileTime, Guid};
+use etl_file::{Clock, ClockType, Decoded, FileTime, Guid, StackCounts};
 use etl_fixtures::kernel_records;
 
 const CLOCK: Clock = Clock {

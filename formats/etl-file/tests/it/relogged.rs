@@ -3,13 +3,12 @@
 
 use std::io::Cursor;
 
-use etl_file::completion::Completion;
-use etl_file::decode::{Decoded, Kind};
-use etl_file::pipeline::FirstPass;
-use etl_file::read::TraceFile;
-use etl_file::record::ext_type;
+use etl_file::decode::Kind;
 use etl_file::write::ClassicRecord;
-use etl_file::{Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, Pipeline};
+use etl_file::{
+    Catalog, ClockType, Completion, Decoded, EventDescriptor, EventRecord, ExtendedItem, FirstPass,
+    Guid, Pipeline, TraceFile, ext_type,
+};
 use etl_fixtures::trace;
 
 const THREAD: Guid = Guid::from_u128(0x3d6f_a8d1_fe05_11d0_9dda_00c0_4fd7_ba7c);

@@ -1,14 +1,13 @@
 //! Tests that the reader returns exactly the written events, and that no input makes the reader
 //! panic.
 
-use etl_file::decode::{ProviderTraits, Schema};
-use etl_file::header::log_file_mode;
+use etl_file::decode::ProviderTraits;
+use etl_file::internals::schema::Schema;
 use etl_file::lines::{self, Members};
-use etl_file::read::PointerSize;
 use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, Obstacle, WriteError};
 use etl_file::{
     Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
-    Trace, decode,
+    PointerSize, Trace, decode, log_file_mode,
 };
 use etl_fixtures::trace;
 use proptest::collection::vec;

@@ -5,10 +5,9 @@ use std::io::Cursor;
 
 use etl_file::decode::schemas::{Collector, Counts, Defect, SchemaError};
 use etl_file::decode::{Problem, Value};
-use etl_file::read::Event;
 use etl_file::{
-    Catalog, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, LogFileHeader, Pipeline,
-    TraceFile, decode,
+    Catalog, Decoded, Event, EventDescriptor, EventRecord, ExtendedItem, Guid, LogFileHeader,
+    Pipeline, TraceFile, decode,
 };
 use etl_fixtures::schema_events;
 use etl_fixtures::schema_events::{
@@ -376,7 +375,7 @@ for record in ETL(open(sys.argv[1], 'rb')):
     let payloads: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
     let [kinds, flags] = schema_events::sample_maps();
     for payload in [sample().encode(), kinds, flags] {
-        let digits: String = etl_file::show::Hex(&payload).to_string();
+        let digits: String = etl_file::internals::show::Hex(&payload).to_string();
         assert!(payloads.contains(digits.as_str()), "{digits}");
     }
 }
@@ -384,14 +383,14 @@ for record in ETL(open(sys.argv[1], 'rb')):
 #[test]
 fn the_events_that_hold_schemas_are_no_problems() {
     let [map, _] = schema_events::sample_maps();
-    let event = etl_file::decode::kernel::decode(&info(&sample())).unwrap();
+    let event = etl_file::internals::kernel::decode(&info(&sample())).unwrap();
     assert_eq!(event.class_name.as_deref(), Some("EventMetadata"));
     assert_eq!(event.event_name.as_deref(), Some("EventInfo"));
     assert_eq!(event.problems, []);
     assert_eq!(event.field("ProviderGuid"), Some(&Value::Guid(PROVIDER)));
     assert_eq!(event.field("EventId").unwrap().to_string(), "5");
     assert!(event.leftover.is_empty());
-    let event = etl_file::decode::kernel::decode(&classic(33, map.clone())).unwrap();
+    let event = etl_file::internals::kernel::decode(&classic(33, map.clone())).unwrap();
     assert_eq!(event.event_name.as_deref(), Some("MapInfo"));
     assert_eq!(event.problems, []);
     assert_eq!(event.field("Data"), Some(&Value::Binary(map)));

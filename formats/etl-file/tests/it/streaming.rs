@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 
-use etl_file::header::log_file_mode;
-use etl_file::read::{DamageKind, ReadError};
 use etl_file::write::{Buffer, Finish, LogFile, Losses};
-use etl_file::{Catalog, ClockType, EventRecord, LogFileHeader, Pipeline, Trace, TraceFile};
+use etl_file::{
+    Catalog, ClockType, DamageKind, EventRecord, LogFileHeader, Pipeline, ReadError, Trace,
+    TraceFile, log_file_mode,
+};
 use etl_fixtures::trace;
 
 type Bytes = TraceFile<Cursor<Vec<u8>>>;

@@ -2,12 +2,11 @@
 
 use std::fs;
 
-use etl_file::decode::kernel;
 use etl_file::decode::wpp::{ArgumentError, DefectKind, Formats, FormatsError, Header};
 use etl_file::decode::{Problem, Value};
-use etl_file::read::PointerSize;
+use etl_file::internals::kernel;
 use etl_file::write::WppRecord;
-use etl_file::{Catalog, Clock, ClockType, FileTime, Guid};
+use etl_file::{Catalog, Clock, ClockType, FileTime, Guid, PointerSize};
 use etw_manifest::PropertyKind;
 use etw_wire::{InType, OutType};
 

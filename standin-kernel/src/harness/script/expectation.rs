@@ -1,6 +1,8 @@
 //! The step that expects an event.
 
-use etl_file::{Decoded, decode::Value, lines, show::Escaped};
+use etl_file::decode::Value;
+use etl_file::internals::show::Escaped;
+use etl_file::{Decoded, lines};
 
 use super::words::quoted;
 use crate::{ground::nearest::nearest, harness::recording::RecordedEvent};

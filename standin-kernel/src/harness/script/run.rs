@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use etl_file::show::Escaped;
+use etl_file::internals::show::Escaped;
 use parking_lot::Mutex;
 
 use super::{

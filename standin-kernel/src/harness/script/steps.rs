@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use etl_file::{Guid, show::Escaped};
+use etl_file::Guid;
+use etl_file::internals::show::Escaped;
 
 use super::{
     error::{Problem, ScriptError},

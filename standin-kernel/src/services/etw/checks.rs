@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 
-use etl_file::{decode::Schema, read::PointerSize, show::Escaped};
+use etl_file::PointerSize;
+use etl_file::internals::schema::Schema;
+use etl_file::internals::show::Escaped;
 
 use super::{
     event::{Content, EVENT_METADATA, PROVIDER_METADATA, TIMESTAMP_OVERRIDE, WriteCall},

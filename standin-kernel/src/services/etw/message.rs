@@ -1,11 +1,9 @@
 //! Messages and events that a driver writes to the single session in its trace handle: WPP messages,
 //! and events of classic providers.
 
-use etl_file::{
-    EncodedRecord, Guid,
-    decode::kernel::wpp_flags,
-    write::{ClassicRecord, WppRecord},
-};
+use etl_file::internals::kernel::wpp_flags;
+use etl_file::write::{ClassicRecord, WppRecord};
+use etl_file::{EncodedRecord, Guid};
 use std::sync::Arc;
 
 use super::{

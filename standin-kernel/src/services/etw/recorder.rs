@@ -4,7 +4,8 @@
 //! enables the driver's provider receives the default log's messages. Windows keeps the logs in an
 //! internal format for dump files; the routines that return it are not provided.
 
-use etl_file::{EncodedRecord, Guid, write::WppRecord};
+use etl_file::write::WppRecord;
+use etl_file::{EncodedRecord, Guid};
 
 use super::{
     message::{gather, record_in, session},

@@ -1,6 +1,6 @@
 //! The path of an event from a driver's call to the sessions' buffers.
 
-use etl_file::{EncodedRecord, EventRecord, ExtendedItem, Guid, record::ext_type};
+use etl_file::{EncodedRecord, EventRecord, ExtendedItem, Guid, ext_type};
 use etw_wire::limits::MAX_DATA_DESCRIPTORS;
 use smallvec::SmallVec;
 use zerocopy::IntoBytes;

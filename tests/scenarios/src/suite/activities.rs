@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use etl_file::{Decoded, Guid, spans};
+use etl_file::internals::spans;
+use etl_file::{Decoded, Guid};
 use etw_sample_interface::{
     IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_SET_TIMER, IOCTL_WAIT, IOCTL_WAKE, TIMER_PERIOD_MS,
     TimerControl, keyword, traced,

@@ -6,8 +6,7 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use etl_file::decode::catalog::Provider;
-use etl_file::decode::{Count, Encoding, Field, InType, Length, Presentation};
+use etl_file::internals::schema::{Count, Encoding, Field, InType, Length, Presentation, Provider};
 use etl_file::{Catalog, Guid};
 use etw_test_support as support;
 use evtx::wevt_templates::extract_wevt_template_resources;

@@ -4,10 +4,9 @@
 
 use std::fs::File;
 
+use etl_file::write::{Buffer, Finish, LogFile};
 use etl_file::{
-    ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, LogFileHeader,
-    record::ext_type,
-    write::{Buffer, Finish, LogFile},
+    ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, LogFileHeader, ext_type,
 };
 use etl_fixtures::decoders;
 use mock_etw::{Written, enabled};

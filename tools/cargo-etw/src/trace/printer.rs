@@ -6,13 +6,10 @@ use std::{
     io::{self, Write},
 };
 
-use etl_file::{
-    Catalog, Decoded, Event, EventRecord, Guid, decode,
-    decode::Problem,
-    decode::schemas::Collector,
-    lines::{self, Members},
-    record::ext_type,
-};
+use etl_file::decode::Problem;
+use etl_file::decode::schemas::Collector;
+use etl_file::lines::{self, Members};
+use etl_file::{Catalog, Decoded, Event, EventRecord, Guid, decode, ext_type};
 
 /// The providers of records that a session writes about itself: its header and the consumers' lost
 /// events, which the session's counters include.

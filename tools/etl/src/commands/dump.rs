@@ -9,10 +9,8 @@ use clap::builder::{EnumValueParser, PossibleValue};
 use clap::{Arg, ArgMatches, Command, ValueEnum, value_parser};
 use etl::pcapng::{self, Capture};
 use etl::{csv, json, perfetto, table};
-use etl_file::Selection;
-use etl_file::pipeline::Summary;
-use etl_file::read::{Event, EventRef};
-use etl_file::show::Escaped;
+use etl_file::internals::show::Escaped;
+use etl_file::{Event, EventRef, Selection, Summary};
 
 use crate::failure::Failure;
 use crate::input::Input;

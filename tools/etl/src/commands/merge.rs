@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use etl_file::read::RecordRef;
 use etl_file::trim::{Kept, Trimmer};
-use etl_file::{Selection, TraceFile, merge};
+use etl_file::{RecordRef, Selection, TraceFile, merge};
 
 use crate::failure::Failure;
 use crate::input::{catalog, open};

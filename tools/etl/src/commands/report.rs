@@ -6,8 +6,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command, value_parser};
 use etl::report;
-use etl_file::Pipeline;
-use etl_file::completion::Completion;
+use etl_file::{Completion, Pipeline};
 
 use crate::failure::Failure;
 use crate::input::{catalog, open, symbols};

@@ -12,7 +12,8 @@ use super::pair::pair;
 use super::property::Property;
 use super::time::OtherTime;
 use super::value::{described_code, is_guid, is_same, unsigned};
-use etl_file::decode::{Decoded, Problem, Value};
+use etl_file::Decoded;
+use etl_file::decode::{Problem, Value};
 
 /// The channel of `TraceLogging` events.
 const TRACE_LOGGING: u8 = 11;
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn an_event_is_named_by_its_time_provider_id_and_name() {
-        let mut event = etl_fixtures::decoded(etl_file::record::EventRecord::default());
+        let mut event = etl_fixtures::decoded(etl_file::EventRecord::default());
         let (time, provider) = (event.time, event.provider);
         assert_eq!(name_of(&event), format!("{time} {provider} 0"));
         event.provider_name = Some("P".into());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::{fmt, io};
 
 use super::property::Property;
-use etl_file::show::Escaped;
+use etl_file::internals::show::Escaped;
 
 /// The maximum size of another decoder's file, in bytes.
 pub const MAX_FILE_SIZE: u64 = 256 << 20;

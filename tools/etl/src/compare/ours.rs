@@ -2,11 +2,8 @@
 
 use std::io::{Read, Seek};
 
-use etl_file::decode::catalog::Catalog;
-use etl_file::decode::{Decoded, Kind};
-use etl_file::pipeline::{FirstPass, Pipeline};
-use etl_file::read::{ReadError, TraceFile};
-use etl_file::select::Selection;
+use etl_file::decode::Kind;
+use etl_file::{Catalog, Decoded, FirstPass, Pipeline, ReadError, Selection, TraceFile};
 
 /// The maximum number of events in a comparison.
 pub const MAX_EVENTS: usize = 500_000;

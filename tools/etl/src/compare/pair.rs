@@ -9,8 +9,7 @@ use super::event::OtherEvent;
 use super::property::Property;
 use super::time::OtherTime;
 use super::value::unsigned;
-use etl_file::decode::Decoded;
-use etl_file::time::FileTime;
+use etl_file::{Decoded, FileTime};
 
 /// The parts of an event's identity that a pair must share, and the required nearness of its times.
 struct Pass {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::comparison::{Comparison, Difference};
 use super::other::Other;
 use super::ours::Ours;
-use etl_file::show::Escaped;
+use etl_file::internals::show::Escaped;
 
 /// The maximum number of characters of a value in the table.
 const SHOWN: usize = 120;

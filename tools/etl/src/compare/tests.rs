@@ -3,14 +3,11 @@
 use std::io::Cursor;
 
 use super::*;
-use etl_file::decode::catalog::Catalog;
-use etl_file::decode::{Decoded, Kind, Problem, Value};
-use etl_file::header::LogFileHeader;
-use etl_file::read::TraceFile;
-use etl_file::record::{EncodedRecord, EventRecord};
-use etl_file::select::Selection;
-use etl_file::time::FileTime;
+use etl_file::decode::{Kind, Problem, Value};
 use etl_file::write::{Buffer, Finish, LogFile, WppRecord};
+use etl_file::{
+    Catalog, Decoded, EncodedRecord, EventRecord, FileTime, LogFileHeader, Selection, TraceFile,
+};
 use etl_fixtures::decoded;
 
 /// Returns an event at a number of seconds after the Unix epoch.

@@ -3,7 +3,7 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use etl_file::time::{FileTime, SystemTime};
+use etl_file::{FileTime, SystemTime};
 
 /// A time in another decoder's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

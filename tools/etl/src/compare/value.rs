@@ -6,7 +6,7 @@ use etw_wire::Guid;
 
 use super::time::OtherTime;
 use etl_file::decode::Value;
-use etl_file::show::Hex;
+use etl_file::internals::show::Hex;
 
 /// The minimum number of digits after the decimal point of a rounded number.
 const ROUNDED_DIGITS: usize = 6;
@@ -178,8 +178,8 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
+    use etl_file::FileTime;
     use etl_file::decode::Sid;
-    use etl_file::time::FileTime;
 
     fn all(value: &Value, same: &[&str], different: &[&str]) {
         for text in same {

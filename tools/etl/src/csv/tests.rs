@@ -1,7 +1,6 @@
 use super::*;
 use etl_file::decode::Value;
-use etl_file::read::Event;
-use etl_file::record::EventRecord;
+use etl_file::{Event, EventRecord};
 use etl_fixtures::decoded;
 
 fn event() -> Event {

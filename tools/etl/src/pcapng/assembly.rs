@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::part::keyword;
-use etl_file::read::EventRef;
+use etl_file::EventRef;
 
 /// The largest packet, as Wireshark reads it.
 pub const MAX_PACKET: usize = 0x4_0000;

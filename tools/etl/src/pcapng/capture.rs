@@ -7,10 +7,8 @@ use std::num::NonZeroUsize;
 use etw_wire::Guid;
 
 use super::part::{is_part, printable};
-use etl_file::decode::catalog::Catalog;
-use etl_file::decode::{Decoded, Value};
-use etl_file::pipeline::{Pipeline, Summary};
-use etl_file::read::{EventRef, ReadError, TraceFile};
+use etl_file::decode::Value;
+use etl_file::{Catalog, Decoded, EventRef, Pipeline, ReadError, Summary, TraceFile};
 
 /// Microsoft-Windows-PktMon.
 const PKTMON: Guid = Guid::from_u128(0x4d4f_80d9_c8bd_4d73_bb5b_19c9_0402_c5ac);

@@ -3,8 +3,8 @@
 use etw_wire::Guid;
 use pcap_file::DataLink;
 
-use etl_file::read::EventRef;
-use etl_file::show::Escaped;
+use etl_file::EventRef;
+use etl_file::internals::show::Escaped;
 
 /// Microsoft-Windows-NDIS-PacketCapture.
 pub const PROVIDER: Guid = Guid::from_u128(0x2ed6_006e_4729_4609_b423_3ee7_bcd6_78ef);

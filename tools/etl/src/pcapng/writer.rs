@@ -18,8 +18,7 @@ use super::assembly::{Added, Assembly, MAX_OPEN, MAX_PACKET, Place};
 use super::capture::Capture;
 use super::part::{Content, Medium, Part, Port, is_part, keyword, printable};
 use super::summary::Summary;
-use etl_file::read::{EventRef, TraceHeader};
-use etl_file::time::FileTime;
+use etl_file::{EventRef, FileTime, TraceHeader};
 
 /// The maximum number of interfaces in a file.
 const MAX_INTERFACES: usize = 4096;

@@ -3,7 +3,8 @@
 use super::intern::{Interned, Table};
 use super::schema::annotation;
 use super::wire::Message;
-use etl_file::decode::{Fields, Value, distinct_names};
+use etl_file::decode::{Fields, Value};
+use etl_file::internals::distinct_names;
 
 /// The nesting depth from which values are written as text. Protocol buffer readers limit the
 /// nesting of messages.

@@ -20,11 +20,10 @@ use super::schema::{
 use super::summary::Summary;
 use super::tracks::{Track, Tracks};
 use super::wire::Message;
-use etl_file::decode::{Decoded, Problem};
-use etl_file::header::LogFileHeader;
-use etl_file::show::Hex;
-use etl_file::spans::OpenSpans;
-use etl_file::time::{Clock, FileTime};
+use etl_file::decode::Problem;
+use etl_file::internals::show::Hex;
+use etl_file::internals::spans::OpenSpans;
+use etl_file::{Clock, Decoded, FileTime, LogFileHeader};
 
 /// The maximum number of activity slices that are open at the same time.
 const MAX_OPEN: usize = 65_536;
@@ -77,7 +76,7 @@ pub(super) struct Slice {
 pub(super) struct EventKind {
     provider: Guid,
     provider_name: Option<Arc<str>>,
-    descriptor: etl_file::record::EventDescriptor,
+    descriptor: etl_file::EventDescriptor,
     event_name: Option<Arc<str>>,
     pub(super) category: u64,
     pub(super) name: u64,
@@ -352,7 +351,7 @@ impl<W: Write> Core<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_file::record::EventRecord;
+    use etl_file::EventRecord;
     use etl_fixtures::decoded;
 
     #[test]

@@ -3,7 +3,8 @@
 use super::lanes::Lanes;
 use super::schema::{etw, sample};
 use super::wire::Message;
-use etl_file::decode::{Decoded, Kind, Value};
+use etl_file::Decoded;
+use etl_file::decode::{Kind, Value};
 
 /// The maximum number of processors in Perfetto.
 const MAX_PROCESSORS: u16 = 1024;
@@ -318,7 +319,7 @@ mod tests {
                     ("ProcessId".into(), Value::ProcessId(5)),
                     ("TThreadId".into(), Value::ThreadId(6)),
                 ],
-                ..etl_fixtures::decoded(etl_file::record::EventRecord::default())
+                ..etl_fixtures::decoded(etl_file::EventRecord::default())
             };
             match form(&event) {
                 Some(Form::Fact(fact)) => fact,

@@ -4,7 +4,7 @@
 //! once:
 //!
 //! - A provider's event is an instant on the track of its thread.
-//! - A start event and its stop event, paired as in [`spans`](etl_file::spans), are a slice on a track
+//! - A start event and its stop event, paired as in [`spans`](etl_file::internals::spans), are a slice on a track
 //!   of the process that wrote the start event. The dictionary `stop` contains the stop event's
 //!   fields. A slice without a stop event stays open.
 //! - An event with a related activity ends a flow from that activity: the flow starts at an instant

@@ -4,7 +4,8 @@ use super::annotations;
 use super::intern::Interned;
 use super::schema::annotation;
 use super::wire::Message;
-use etl_file::decode::{Decoded, Kind};
+use etl_file::Decoded;
+use etl_file::decode::Kind;
 
 /// The channel of `TraceLogging` events, which is not worth mentioning.
 const TRACE_LOGGING_CHANNEL: u8 = 11;
@@ -80,7 +81,7 @@ fn about(event: &Decoded) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_file::record::EventRecord;
+    use etl_file::EventRecord;
     use etl_fixtures::decoded;
 
     #[test]

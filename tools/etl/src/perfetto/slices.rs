@@ -10,8 +10,8 @@ use super::properties::{add_properties, name};
 use super::schema::{annotation, event as slot, packet};
 use super::wire::Message;
 
-use etl_file::decode::Decoded;
-use etl_file::spans::SpanKey;
+use etl_file::Decoded;
+use etl_file::internals::spans::SpanKey;
 
 impl<W: Write> Core<W> {
     /// Adds an event as an instant on its thread's track.
@@ -142,8 +142,7 @@ mod tests {
     use etw_wire::Guid;
 
     use super::*;
-    use etl_file::header::LogFileHeader;
-    use etl_file::record::EventRecord;
+    use etl_file::{EventRecord, LogFileHeader};
     use etl_fixtures::decoded;
 
     #[test]

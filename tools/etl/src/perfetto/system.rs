@@ -11,8 +11,8 @@ use super::schema::{etw, event as slot, packet, sample};
 use super::tracks::Track;
 use super::wire::Message;
 
-use etl_file::decode::{Decoded, Frame, Stack, Value};
-use etl_file::time::FileTime;
+use etl_file::decode::{Frame, Stack, Value};
+use etl_file::{Decoded, FileTime};
 
 impl<W: Write> Core<W> {
     /// Adds an event of Perfetto's ETW schema.
@@ -187,8 +187,7 @@ impl<W: Write> Core<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_file::header::LogFileHeader;
-    use etl_file::record::EventRecord;
+    use etl_file::{EventRecord, LogFileHeader};
     use etl_fixtures::decoded;
 
     /// Returns the bytes that an operation writes.

@@ -6,9 +6,8 @@ use super::core::Core;
 use super::kernel::{self, Form};
 use super::schema::{attributes, packet};
 use super::summary::Summary;
-use etl_file::decode::Decoded;
-use etl_file::header::LogFileHeader;
-use etl_file::spans::Part;
+use etl_file::internals::spans::Part;
+use etl_file::{Decoded, LogFileHeader};
 
 /// The maximum number of providers in the trace's attributes.
 const MAX_ATTRIBUTES: usize = 256;

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use etl_file::decode::{Decoded, Stack, Value};
-use etl_file::show::Hex;
+use etl_file::Decoded;
+use etl_file::decode::{Stack, Value};
+use etl_file::internals::show::Hex;
 
 /// The greatest integer below which scripts represent every integer exactly.
 const MAX_SAFE: u64 = (1 << 53) - 1;
@@ -203,7 +204,7 @@ mod tests {
         let mut number = |name: usize| {
             shapes.number(&Decoded {
                 fields: vec![(name.to_string().into(), Value::Null)],
-                ..etl_fixtures::decoded(etl_file::record::EventRecord::default())
+                ..etl_fixtures::decoded(etl_file::EventRecord::default())
             })
         };
         for name in 0..0x1_0000 {

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use etl_file::read::{Trace, TraceHeader};
-use etl_file::time::FileTime;
+use etl_file::{FileTime, Trace, TraceHeader};
 
 /// The data of a session whose events a page shows, taken from the session's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -104,9 +103,8 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use etl_file::header::LogFileHeader;
-    use etl_file::record::{EncodedRecord, EventRecord};
     use etl_file::write::{Buffer, Finish, LogFile, WppRecord};
+    use etl_file::{EncodedRecord, EventRecord, LogFileHeader};
 
     #[test]
     fn a_session_has_the_numbers_of_its_records_and_damages() {

@@ -6,9 +6,7 @@ use std::thread;
 
 use super::session::{Session, Skipped};
 use super::writer::Writer;
-use etl_file::decode::Decoded;
-use etl_file::pipeline::{Pipeline, Summary};
-use etl_file::read::{Damages, ReadError, TraceFile};
+use etl_file::{Damages, Decoded, Pipeline, ReadError, Summary, TraceFile};
 
 /// A file and its name.
 pub struct Source<'a, R> {
@@ -165,7 +163,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_file::read::{Other, OtherKind};
+    use etl_file::{Other, OtherKind};
 
     #[test]
     fn a_session_has_the_counts_of_its_pass() {

@@ -15,9 +15,8 @@ use super::page;
 use super::sample::{Class, FIRST_OF_KIND, Sample};
 use super::session::Session;
 use super::spill::{Row, Spill};
-use etl_file::decode::{Decoded, Kind as Form};
-use etl_file::record::EventDescriptor;
-use etl_file::time::FileTime;
+use etl_file::decode::Kind as Form;
+use etl_file::{Decoded, EventDescriptor, FileTime};
 
 /// The default number of events on a page.
 pub const DEFAULT_LIMIT: u32 = 1_000_000;

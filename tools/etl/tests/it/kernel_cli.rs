@@ -7,10 +7,10 @@ use std::process::Command;
 
 use crate::page;
 use etl::stats::Stats;
-use etl_file::pipeline::FirstPass;
 use etl_file::write::{ClassicRecord, KernelForm, KernelRecord, WppRecord};
 use etl_file::{
-    Catalog, EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, Pipeline, TraceFile,
+    Catalog, EncodedRecord, EventRecord, ExtendedItem, FirstPass, LogFileHeader, Pipeline,
+    TraceFile,
 };
 use etl_fixtures::{kernel_records, trace};
 use serde_json::Value as Json;

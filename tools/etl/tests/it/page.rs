@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use etl_file::show::Hex;
+use etl_file::internals::show::Hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::browser::Browser;
-use etl_file::record::ext_type;
 use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
-use etl_file::{ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid};
+use etl_file::{ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, ext_type};
 use etl_fixtures::kernel_records;
 use etl_fixtures::trace::{self, Recorded};
 

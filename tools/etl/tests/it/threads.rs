@@ -9,12 +9,10 @@ use std::process::{Command, Output};
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
 use crate::page;
 use etl::json;
-use etl_file::completion::Completion;
-use etl_file::read::ReadError;
 use etl_file::write::{ClassicRecord, Losses};
 use etl_file::{
-    Catalog, ClockType, EncodedRecord, EventRecord, ExtendedItem, Guid, LogFileHeader, Pipeline,
-    Selection, Trace, TraceFile, decode,
+    Catalog, ClockType, Completion, EncodedRecord, EventRecord, ExtendedItem, Guid, LogFileHeader,
+    Pipeline, ReadError, Selection, Trace, TraceFile, decode,
 };
 use etl_fixtures::{kernel_records, trace};
 

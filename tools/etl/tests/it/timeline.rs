@@ -394,7 +394,7 @@ fn recorded(micros: i64, hook: u16, version: u8, payload: &[&[u8]]) -> Decoded {
         payload: payload.concat(),
         ..KernelRecord::default()
     };
-    let record = etl_file::decode::kernel::decode(&record.encode().unwrap()).unwrap();
+    let record = etl_file::internals::kernel::decode(&record.encode().unwrap()).unwrap();
     assert_eq!(record.problems, [], "{hook:#06x}");
     Decoded {
         process_id: record.process_id.unwrap_or(u32::MAX),

@@ -2,10 +2,8 @@
 
 use std::sync::mpsc;
 
-use etl_file::{
-    Catalog, EventDescriptor, EventRecord, ExtendedItem, Guid, decode, decode::schemas::Collector,
-    record::ext_type,
-};
+use etl_file::decode::schemas::Collector;
+use etl_file::{Catalog, EventDescriptor, EventRecord, ExtendedItem, Guid, decode, ext_type};
 use windows_sys::Win32::{
     Foundation::{ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS},
     System::Diagnostics::Etw::{

@@ -79,6 +79,7 @@ impl Catalog {
 
     /// Returns the classes of classic events.
     #[must_use]
+    #[doc(hidden)]
     pub const fn classes(&self) -> &Classes {
         &self.classes
     }
@@ -154,12 +155,14 @@ impl Catalog {
 
     /// Returns the provider with a GUID.
     #[must_use]
+    #[doc(hidden)]
     pub fn provider(&self, guid: Guid) -> Option<&Provider> {
         self.providers.get(&guid).map(Arc::as_ref)
     }
 
     /// Returns the providers in GUID order. A provider with a separate control GUID is returned
     /// once.
+    #[doc(hidden)]
     pub fn providers(&self) -> impl Iterator<Item = &Provider> {
         let all = self.providers.iter();
         all.filter(|(guid, provider)| **guid == provider.guid)
@@ -168,6 +171,7 @@ impl Catalog {
 
     /// Returns the layout of an event's user data.
     #[must_use]
+    #[doc(hidden)]
     pub fn schema(&self, provider: Guid, id: u16, version: u8) -> Option<&Schema> {
         let event = self.provider(provider)?.event(id, version)?;
         Some(&event.schema)

@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 use etw_wire::Guid;
 
-pub use crate::decode::mof::{Class, Classes, Event, Field, Layout, MofError, MofErrorKind, Type};
+pub use crate::decode::mof::{Class, Classes, Event, Field, MofErrorKind, Type};
 use crate::decode::wpp::{self, Format, Formats};
 use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
 pub use crate::layout::wpp_flags;
 use crate::read::{EventRef, PointerSize, RecordRef};
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;
-pub use header::{Form, Instance, RecordHeader, Wpp};
+pub use header::{Form, RecordHeader};
 
 /// The hooks (group and opcode) that other parts of the analysis need.
 pub mod hook {
@@ -199,7 +199,7 @@ pub fn decode(record: &[u8]) -> Option<Record> {
     decode_with(RecordHeader::parse(record)?, record)
 }
 
-pub(crate) fn decode_with(header: RecordHeader, record: &[u8]) -> Option<Record> {
+pub fn decode_with(header: RecordHeader, record: &[u8]) -> Option<Record> {
     let payload = record.get(header.payload..)?;
     Some(if header.form == Form::Wpp {
         message(header, payload)
@@ -236,7 +236,7 @@ fn class_of_event(event: &EventRef<'_>) -> Option<&'static Class> {
 }
 
 /// Decodes an event record by its class. Returns `None` if the class is unknown.
-pub(crate) fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
+pub fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
     let is_classic = event.descriptor.id == 0 && event.item(ext_type::EVENT_SCHEMA_TL).is_none();
     let class =
         class_of_event(event).or_else(|| classes.get(event.provider).filter(|_| is_classic));
@@ -245,12 +245,12 @@ pub(crate) fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Re
 }
 
 /// Returns true if an event record was decoded with a schema.
-pub(crate) const fn is_described(decoded: &Decoded) -> bool {
+pub const fn is_described(decoded: &Decoded) -> bool {
     decoded.event_name.is_some() || !decoded.fields.is_empty()
 }
 
 /// Returns an event record as decoded or, if its class is known, as an event of its class.
-pub(crate) fn or_by_class(
+pub fn or_by_class(
     decoded: Decoded,
     event: &EventRef<'_>,
     clock: &Clock,
@@ -308,10 +308,7 @@ fn event_of(record: &RecordRef<'_>) -> Option<(&'static Event, RecordHeader, usi
 
 /// Replaces the hardware addresses in a decoded record, and returns its payload with zeros in their
 /// place. Returns `None` if it has none. If no layout fits, hides the whole payload.
-pub(crate) fn hide_hardware_addresses(
-    record: &RecordRef<'_>,
-    decoded: &mut Decoded,
-) -> Option<Vec<u8>> {
+pub fn hide_hardware_addresses(record: &RecordRef<'_>, decoded: &mut Decoded) -> Option<Vec<u8>> {
     if !classes::has_hardware_addresses(decoded.provider) {
         return None;
     }
@@ -342,7 +339,7 @@ pub(crate) fn hide_hardware_addresses(
 /// Returns the offsets of clock readings and durations in a record's payload, as [`decode()`] finds
 /// them. If the version is unknown, the payload is assumed to start with a reading if it does in
 /// another version of the event.
-pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
+pub fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
     let Some((event, header, start)) = event_of(record) else {
         return Vec::new();
     };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::decode::ValueMap;
+use crate::decode::schema::ValueMap;
 
 fn field(name: &str, in_type: impl Into<Encoding>, out_type: Presentation) -> Field {
     Field {

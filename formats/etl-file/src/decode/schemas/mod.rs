@@ -28,10 +28,12 @@ use crate::record::EventDescriptor;
 
 pub(crate) use envelope::is_chunk;
 use envelope::{Assembly, Chunk};
+#[doc(hidden)]
 pub use event_info::SchemaError;
 use event_info::{EventInfo, Key};
 
 /// The class of classic events that contain schemas.
+#[doc(hidden)]
 pub const METADATA_CLASS: Guid = Guid::from_u128(0xbbcc_f6c1_6cd1_48c4_80ff_8394_82e3_7671);
 /// The type of an event that contains a `TRACE_EVENT_INFO`.
 const EVENT_INFO: u8 = 32;
@@ -154,6 +156,7 @@ pub struct Counts {
 ///
 /// # Errors
 /// Fails with [`ReadError::Io`] if the file cannot be read.
+#[doc(hidden)]
 pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadError> {
     let mut collector = Collector::new();
     file.each_record(|record| collector.record(record.bytes))?;
@@ -175,6 +178,7 @@ struct Source {
 
 /// Collects the schemas of a trace.
 #[derive(Debug, Default)]
+#[doc(hidden)]
 pub struct Collector {
     /// The first `TRACE_EVENT_INFO` of each event.
     events: BTreeMap<Key, Vec<u8>>,

@@ -59,6 +59,7 @@ impl Format {
     /// tools replace with values from the header. A placeholder whose argument cannot be read stays
     /// unchanged.
     #[must_use]
+    #[doc(hidden)]
     pub fn expand(&self, arguments: &[u8], header: Header) -> Expanded {
         let mut c = Cursor::new(arguments);
         let mut fields = Fields::new();

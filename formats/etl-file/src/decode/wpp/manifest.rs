@@ -38,6 +38,7 @@ impl Formats {
     /// from 1, the names come from the messages' text, and the keywords are the flags, in the order
     /// of their first use, because TMF files do not contain the flags' bits.
     #[must_use]
+    #[doc(hidden)]
     pub fn to_manifest(&self, provider: &str, guid: Guid) -> Converted {
         let mut formats: Vec<&Format> = self.iter().collect();
         formats.sort_by_key(|format| (format.source.clone(), format.line(), format.number));

@@ -18,8 +18,10 @@ use std::sync::Arc;
 
 use etw_wire::Guid;
 
+#[doc(hidden)]
 pub use expand::{Expanded, Header};
 pub use item::ArgumentError;
+#[doc(hidden)]
 pub use manifest::Converted;
 pub use tmf::{Defect, DefectKind, Format};
 

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use etl_file::{ClockType, header::log_file_mode};
+use etl_file::{ClockType, log_file_mode};
 
 use crate::services::etw::error::ControlError;
 

@@ -2,7 +2,9 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use etl_file::{EventDescriptor, EventRecord, Guid, decode::kernel::RecordHeader, write::Buffer};
+use etl_file::internals::kernel::RecordHeader;
+use etl_file::write::Buffer;
+use etl_file::{EventDescriptor, EventRecord, Guid};
 use parking_lot::Mutex;
 
 use super::config::RealTime;

@@ -1,6 +1,6 @@
 use super::*;
+use etl_file::EventRecord;
 use etl_file::decode::Problem;
-use etl_file::record::EventRecord;
 use etl_fixtures::decoded;
 
 #[test]
