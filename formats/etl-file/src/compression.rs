@@ -15,6 +15,7 @@ pub const MAX_SIZE: usize = 16 << 20;
 
 /// The reason why bytes are not a compressed block of the expected size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompressionError {
     /// The expected size exceeds [`MAX_SIZE`].
     #[error("a buffer cannot be {size} bytes long; the maximum is {MAX_SIZE}")]

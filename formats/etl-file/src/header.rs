@@ -125,6 +125,7 @@ impl Default for LogFileHeader {
 
 /// The reason why a header does not describe a valid log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// The buffer size is not a whole number of KiB between 4 KiB and 1 MiB.
     #[error(

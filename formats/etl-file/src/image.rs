@@ -25,6 +25,7 @@ const MESSAGE_TABLE: u16 = 11;
 
 /// The reason why an image's resources could not be loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImageError {
     /// The file could not be read.
     #[error("cannot read the image {}: {source}", path.display())]

@@ -6,9 +6,7 @@ pub use crate::image::described;
 
 /// The compression of buffers.
 pub mod compression {
-    pub use crate::compression::{
-        CompressionError, MAX_SIZE, compress, decompress, decompress_into,
-    };
+    pub use crate::compression::{MAX_SIZE, compress, decompress, decompress_into};
 }
 
 /// The records of the kernel and of classic providers, and the layouts of their classes.

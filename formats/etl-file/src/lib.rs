@@ -49,6 +49,7 @@ pub mod trim;
 pub mod write;
 
 pub use completion::Completion;
+pub use compression::CompressionError;
 pub use decode::catalog::Catalog;
 pub use decode::decoder::decode;
 pub use decode::event::Decoded;

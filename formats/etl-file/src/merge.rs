@@ -4,7 +4,7 @@
 //! records are copied unchanged, except for their times: if the sessions' clocks differ, times are
 //! converted to system time. The sessions' losses are added up.
 //!
-//! Some records of a kernel session describe the session, not the system ([`is_of_session`]); they
+//! Some records of a kernel session describe the session, not the system; they
 //! are meaningless in a merged trace and are omitted.
 
 use std::io::{Read, Seek, Write};
@@ -20,6 +20,7 @@ use crate::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
 
 /// The reason why traces cannot be merged. `trace` is the index of the trace at fault.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MergeError {
     /// No trace was given.
     #[error("no traces to merge were given")]
@@ -119,7 +120,7 @@ pub struct Merged {
 /// Returns true if a record with a hook describes its session: a header event (0x00), group masks
 /// (0x05, 0x20), the container id (0x50) or the last drop times (0x52).
 #[must_use]
-pub const fn is_of_session(hook: u16) -> bool {
+const fn is_of_session(hook: u16) -> bool {
     matches!(hook, 0x00 | 0x05 | 0x20 | 0x50 | 0x52)
 }
 

@@ -193,6 +193,7 @@ impl EncodedRecord {
 
 /// The reason why an event cannot be encoded as a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// The record's size does not fit in its 16-bit size field.
     #[error("the record takes {size} bytes, but a record can take at most 65535")]

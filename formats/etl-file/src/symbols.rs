@@ -45,6 +45,7 @@ pub struct SymbolId {
 
 /// The reason why a PDB could not be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SymbolError {
     /// The file or folder could not be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -201,6 +202,7 @@ impl Symbols {
     /// Returns the function at an offset in an image, with the offset in the function, such as
     /// `DriverEntry+0x10`. `id` is the identity of the image's symbols, if known.
     #[must_use]
+    #[doc(hidden)]
     pub fn function(&self, image: &str, id: Option<&SymbolId>, offset: u64) -> Option<String> {
         let pdb = match id {
             Some(id) => {

@@ -70,6 +70,7 @@ pub struct PayloadError {
 
 /// The reasons why a field cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PayloadErrorKind {
     /// The data ends within the field.
     #[error("the data ends inside the field")]

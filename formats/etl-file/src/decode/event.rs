@@ -154,6 +154,7 @@ impl Problem {
 
 /// A part of an event that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// The event has user data, but no definition was found.
     #[error("no loaded manifest or image describes this event")]

@@ -24,6 +24,7 @@ pub struct RecordCounts {
 
 impl RecordCounts {
     /// The maximum number of separately counted kinds.
+    #[doc(hidden)]
     pub const MAX_KINDS: usize = 1000;
 
     /// Counts a record.

@@ -64,6 +64,7 @@ pub struct Damages {
 
 impl Damages {
     /// The maximum number of listed parts.
+    #[doc(hidden)]
     pub const MAX_LISTED: usize = 1000;
 
     /// Adds a part. If the list is full, only counts it.
@@ -107,6 +108,7 @@ impl Damages {
 
 /// The kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DamageKind {
     /// The file ends inside a buffer.
     #[error("the file ends {present} bytes into the buffer")]

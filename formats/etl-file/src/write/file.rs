@@ -12,6 +12,7 @@ use crate::time::FileTime;
 
 /// The reason why a log file could not be written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The header does not describe a valid file.
     #[error("the log file's header is invalid: {0}")]
@@ -59,6 +60,7 @@ pub enum WriteError {
 
 /// The reason why a file cannot be continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Obstacle {
     /// The file ends inside a buffer.
     #[error(

@@ -6,10 +6,11 @@ use std::io::Cursor;
 use std::iter;
 use std::path::PathBuf;
 
-use etl_file::internals::compression::{self, CompressionError};
+use etl_file::internals::compression;
 use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, Obstacle, WriteError};
 use etl_file::{
-    ClockType, DamageKind, EventRecord, LogFileHeader, Trace, TraceFile, log_file_mode,
+    ClockType, CompressionError, DamageKind, EventRecord, LogFileHeader, Trace, TraceFile,
+    log_file_mode,
 };
 use etl_fixtures::decoders;
 use etl_fixtures::trace;

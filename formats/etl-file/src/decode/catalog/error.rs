@@ -7,6 +7,7 @@ use etw_manifest::ManifestError;
 
 /// The reason why a manifest file could not be loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The file could not be read.
     #[error("cannot read the manifest {}: {source}", path.display())]

@@ -37,6 +37,7 @@ pub struct MofError {
 
 /// The reasons why a MOF file cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MofErrorKind {
     /// The file could not be read.
     #[error(transparent)]

@@ -11,6 +11,7 @@ use crate::record::EventDescriptor;
 
 /// The reason why a schema in a trace cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SchemaError {
     /// The data ends within its fixed part.
     #[error("it is {present} bytes long; its fixed part alone needs {expected}")]

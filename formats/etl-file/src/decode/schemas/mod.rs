@@ -28,7 +28,6 @@ use crate::record::EventDescriptor;
 
 pub(crate) use envelope::is_chunk;
 use envelope::{Assembly, Chunk};
-#[doc(hidden)]
 pub use event_info::SchemaError;
 use event_info::{EventInfo, Key};
 
@@ -66,6 +65,7 @@ pub(super) const CHUNK_NAME: &str = "ManifestData";
 
 /// A schema in a trace that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Defect {
     /// The schema of an event is damaged.
     #[error(

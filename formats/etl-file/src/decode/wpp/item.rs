@@ -93,6 +93,7 @@ impl Style {
 
 /// The reason why an argument cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArgumentError {
     /// The message ends before or inside the argument.
     #[error("the message ends before the end of argument {number}")]

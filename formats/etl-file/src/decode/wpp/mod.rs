@@ -23,7 +23,9 @@ pub use expand::{Expanded, Header};
 pub use item::ArgumentError;
 #[doc(hidden)]
 pub use manifest::Converted;
-pub use tmf::{Defect, DefectKind, Format};
+#[doc(hidden)]
+pub use tmf::Format;
+pub use tmf::{Defect, DefectKind};
 
 /// Message formats, by GUID and number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,7 @@ pub struct Formats {
 
 /// The reason why a file or folder with formats cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FormatsError {
     /// The file or folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -64,6 +67,7 @@ pub struct SkippedFormat {
 
 impl Formats {
     /// The maximum size of a TMF file, in bytes.
+    #[doc(hidden)]
     pub const MAX_FILE: u64 = 64 << 20;
 
     /// Returns an empty collection.
@@ -85,18 +89,21 @@ impl Formats {
     }
 
     /// Returns the formats, by GUID and number.
+    #[doc(hidden)]
     pub fn iter(&self) -> impl Iterator<Item = &Format> {
         self.by_key.values().map(AsRef::as_ref)
     }
 
     /// Returns the formats of messages for which a second format, with other text or arguments, was
     /// also added, by GUID and number.
+    #[doc(hidden)]
     pub fn clashing(&self) -> impl Iterator<Item = &Format> {
         self.clashing.iter().filter_map(|key| self.by_key.get(key)).map(AsRef::as_ref)
     }
 
     /// Returns the format of a message.
     #[must_use]
+    #[doc(hidden)]
     pub fn find(&self, guid: Guid, number: u16) -> Option<&Arc<Format>> {
         self.by_key.get(&(guid, number))
     }
@@ -156,6 +163,7 @@ impl Formats {
     }
 
     /// The maximum number of defects to report for one TMF file.
+    #[doc(hidden)]
     pub const MAX_DEFECTS: usize = tmf::MAX_DEFECTS;
 
     /// Adds the format in a PDB annotation whose first string is `TMF:`. Ignores other annotations.

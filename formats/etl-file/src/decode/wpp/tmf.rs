@@ -64,6 +64,7 @@ pub struct Defect {
 
 /// The kinds of defects in a TMF file or an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DefectKind {
     /// A line that is not recognized.
     #[error("expected a GUID with the name of a component, `#typev`, `{{`, `}}` or a comment")]
