@@ -55,6 +55,7 @@ pub use decode::decoder::decode;
 pub use decode::event::Decoded;
 pub use etw_wire::Guid;
 pub use header::{HeaderError, LogFileHeader, TimeZone, log_file_mode};
+pub use image::ImageError;
 pub use pipeline::{FirstPass, Pipeline, RecordCount, RecordCounts, Summary, available_threads};
 pub use read::{
     BufferInfo, Damage, DamageKind, Damages, Event, EventRef, Items, LoadedBuffer, Other,

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use etl_file::Catalog;
-use etl_file::decode::ImageError;
+use etl_file::ImageError;
 use etl_file::internals::show::Escaped;
 use etl_file::symbols::formats_of;
 

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use driver_build::files;
 use etl::compare::{Comparison, Other, Ours};
-use etl_file::decode::ImageError;
+use etl_file::ImageError;
 use etl_file::{Catalog, Selection, TraceFile};
 use etw_vm::{
     kit::{Contents, PLAIN, VERIFIER},

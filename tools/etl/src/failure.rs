@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use etl::compare::{OtherError, OursError};
 use etl::{csv, report};
+use etl_file::ImageError;
 use etl_file::decode::wpp::FormatsError;
-use etl_file::decode::{ImageError, LoadError, MofError};
+use etl_file::decode::{LoadError, MofError};
 use etl_file::merge::MergeError;
 use etl_file::symbols::SymbolError;
 use etl_file::{OtherFormat, ReadError};

@@ -21,7 +21,6 @@ mod traits;
 pub(crate) mod value;
 pub mod wpp;
 
-pub use crate::image::ImageError;
 pub use catalog::LoadError;
 pub use decoder::Decoder;
 #[cfg(test)]
