@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// The packages whose tests load the drivers' images.
-pub const IMAGE_USERS: [&str; 4] = ["standin-kernel", "etw-scenarios", "etw-probes", "cargo-etw"];
+pub const IMAGE_USERS: [&str; 5] =
+    ["standin-kernel", "etw-scenarios", "etw-probes", "etw-third-party", "cargo-etw"];
 /// The workspace of the stand-ins, which all driver builds use.
 const STANDINS: &str = "tools/wdk-standin";
 

@@ -79,7 +79,7 @@ pub fn run() -> Result<Option<String>> {
         process::run(&mut sanitized("address", &["wdk-etw"], PROVIDER_TESTS))
     })?;
     step_with_output("Testing the .etl reader under AddressSanitizer", || {
-        process::run(&mut sanitized("address", &["etl-file"], &["--lib"]))
+        process::run(&mut sanitized("address", &["etl-file", "etl"], &["--lib"]))
     })?;
     let suppressions = root().join("tools/xtask/tsan-suppressions.txt");
     let options = format!("suppressions={} halt_on_error=1", suppressions.display());

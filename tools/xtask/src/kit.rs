@@ -302,9 +302,12 @@ fn put_package(from: &Path, to: &Path) -> Result<()> {
         return Ok(());
     }
     ensure!(from.is_file(), "{} does not exist", from.display());
-    let mut unpack = Command::new("python3");
+    // Python's installer for Windows has no `python3`.
+    let mut unpack = Command::new(if cfg!(windows) { "python" } else { "python3" });
     unpack.args(["-c", UNPACK]).args([from, to]);
-    run_quietly(&mut unpack).with_context(|| format!("cannot unpack {}", from.display()))
+    run_quietly(&mut unpack).with_context(|| {
+        format!("cannot unpack {} with Python; is it a .zip file?", from.display())
+    })
 }
 
 /// Returns the name of the file in a folder with this extension, if there is one.

@@ -188,7 +188,7 @@ fn the_librarys_tests_compile_few_packages() {
 fn commands_of_documents_are_selections() {
     let all = BTreeSet::from(["a".to_owned(), "b".to_owned(), "xtask".to_owned()]);
     let text = "Run `cargo test -p a --lib -p b`, not `cargo run -p a` or `cargo test -p c`.\n\
-                    X=1 cargo test --package b text  # file\n`cargo xtask api`";
+                    X=1 cargo test --package b text  # file\n`cargo xtask renew`";
     let found = Selection::all_of(text, &all);
     let commands: Vec<String> = found.iter().map(Selection::command).collect();
     assert_eq!(commands, ["cargo test -p a -p b", "cargo test -p b", "cargo run -p xtask"]);
