@@ -1,4 +1,4 @@
-//! What a run reports.
+//! The interface through which a run reports, and the summary of a run.
 
 use std::path::PathBuf;
 

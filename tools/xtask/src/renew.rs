@@ -32,7 +32,7 @@ type Outcome = Result<Option<String>>;
 struct Part {
     /// The name on the command line.
     name: &'static str,
-    /// What the files contain.
+    /// A description of the files, for progress and help.
     title: &'static str,
     /// True if the part is renewed only when it is named.
     is_named_only: bool,
@@ -295,8 +295,15 @@ mod tests {
     fn every_file_with_snapshots_or_the_variable_belongs_to_a_part() {
         let root = root();
         let files = tree::files(&root).unwrap();
-        let snapshots = files.iter().filter(|file| has_extension(file, "snap")).count();
-        assert_eq!(snapshots == 0, compared(&root, &files).unwrap().is_empty());
+        let compared = compared(&root, &files).unwrap();
+        for file in files.iter().filter(|file| has_extension(file, "snap")) {
+            // A snapshot is in the folder `snapshots` of its program.
+            let is_of = |one: &Compared| {
+                let folder = one.manifest.with_file_name("tests").join(&one.program);
+                Path::new(file).parent() == Some(&folder.join("snapshots"))
+            };
+            assert!(compared.iter().any(is_of), "no part renews {file}");
+        }
         let tests = files.iter().filter(|file| {
             has_extension(file, "rs")
                 && *file != "tools/xtask/src/renew.rs"
