@@ -1,6 +1,8 @@
 //! Checks that every seed serves its purpose: an input rejected at its first byte is useless to the
 //! fuzzer.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
 use arbitrary::{Arbitrary, Unstructured};
