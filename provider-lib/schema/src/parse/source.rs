@@ -5,7 +5,10 @@ use quote::ToTokens as _;
 use syn::{Attribute, Item, ItemMod, Meta, spanned::Spanned as _};
 
 use super::{configure::keep, provider};
-use crate::{Configuration, Provider, attribute, errors::Errors};
+use crate::{
+    Configuration, Provider, attribute,
+    errors::{Errors, Tokens, bail},
+};
 
 /// Parses the providers that a Rust source file declares, including those in nested modules.
 ///
@@ -175,10 +178,10 @@ fn declaration(
     let arguments = match attribute.meta {
         Meta::List(list) => list.tokens,
         other => {
-            return Err(syn::Error::new_spanned(
-                other,
+            bail!(
+                Tokens(other),
                 "the provider has no name; write `#[provider(name = \"Contoso.Driver\")]`",
-            ));
+            );
         }
     };
     provider(arguments, module.into_token_stream(), configuration)
@@ -191,7 +194,7 @@ fn with_places(error: syn::Error, whole: Span) -> syn::Error {
     let mut errors = Errors::default();
     for error in error.clone() {
         if error.span().byte_range().is_empty() {
-            errors.at(whole, error);
+            errors.push(syn::Error::new(whole, error));
         } else {
             errors.push(error);
         }
