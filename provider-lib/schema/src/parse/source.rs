@@ -230,17 +230,6 @@ mod tests {
         assert_eq!(providers[0].events[0].fields.len(), 2);
     }
 
-    #[test]
-    fn errors_have_source_locations() {
-        let error = source(
-            "#[provider(name = \"A\")]\nmod one {\n    #[event(level = Loud)]\n    fn x();\n}",
-        )
-        .unwrap_err();
-        let start = error.span().start();
-        assert_eq!((start.line, start.column), (3, 20));
-        assert!(source("#[provider]\nmod one {}").is_err());
-        assert!(source("fn (").is_err());
-    }
     const CONDITIONAL: &str = r#"
         #[cfg(feature = "etw")]
         mod outer {
