@@ -47,7 +47,7 @@ impl<T> ContextType<T> {
     /// # Safety
     ///
     /// `object` must be a live framework object that was created with [`Self::attributes`].
-    pub unsafe fn of(&self, object: WDFOBJECT) -> *mut T {
+    pub unsafe fn address(&self, object: WDFOBJECT) -> *mut T {
         // SAFETY: the object is live, by this function's contract.
         unsafe {
             call_unsafe_wdf_function_binding!(WdfObjectGetTypedContextWorker, object, self.info())

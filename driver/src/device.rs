@@ -72,7 +72,7 @@ fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
         queue::create_waiting(device)?,
     );
     // SAFETY: the device was created with this context type.
-    let place = unsafe { CONTEXT.of(device.cast()) };
+    let place = unsafe { CONTEXT.address(device.cast()) };
     // SAFETY: the framework has allocated zeroed memory of the context's size, which
     // nothing reads before this function returns.
     unsafe { place.write(context) };
@@ -144,7 +144,7 @@ fn configure(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
 /// `EvtDestroyCallback` of the device: drops the context.
 extern "C" fn destroy(object: WDFOBJECT) {
     // SAFETY: the framework calls this for devices of this driver only.
-    let context = unsafe { CONTEXT.of(object) };
+    let context = unsafe { CONTEXT.address(object) };
     // If the creation of the device failed, the context is still zeroed.
     // SAFETY: the field is a plain handle, readable in a zeroed context too.
     let built = unsafe { !(*context).dpc.is_null() };

@@ -133,7 +133,7 @@ fn device_of<'a>(queue: WDFQUEUE) -> &'a Device {
 /// `request` must be live and not completed.
 unsafe fn context_of<'a>(request: WDFREQUEST) -> &'a mut Request {
     // SAFETY: the request is live and was created with this context type.
-    let context = unsafe { CONTEXT.of(request.cast()) };
+    let context = unsafe { CONTEXT.address(request.cast()) };
     // SAFETY: zeroed memory is a valid context, and only one callback
     // at a time owns the request.
     unsafe { &mut *context }

@@ -68,7 +68,7 @@ impl Device {
     /// a callback receives, except in `EvtDriverDeviceAdd`.
     pub unsafe fn of<'a>(device: WDFDEVICE) -> &'a Self {
         // SAFETY: the device is live and was created with this context type.
-        let context = unsafe { CONTEXT.of(device.cast()) };
+        let context = unsafe { CONTEXT.address(device.cast()) };
         // SAFETY: the context was built in `device::add`, before any other callback, and lives as
         // long as the device; its mutable fields are atomic or locked.
         unsafe { &*context }

@@ -549,8 +549,8 @@ impl SocketBytes {
 }
 
 /// Copies bytes to the start of a buffer.
-pub fn put(to: &mut [u8], from: &[u8]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
+pub fn put(buffer: &mut [u8], bytes: &[u8]) {
+    for (place, byte) in buffer.iter_mut().zip(bytes) {
+        *place = *byte;
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 
 /// A line that is being printed.
 pub struct Line<'a> {
-    to: &'a mut dyn fmt::Write,
+    writer: &'a mut dyn fmt::Write,
     separator: &'static str,
 }
 
@@ -23,8 +23,8 @@ impl Line<'_> {
     /// Adds a field. `is_hex` is true for a number in hexadecimal and for a pointer's address.
     pub fn field(&mut self, name: &str, value: &dyn Print, is_hex: bool) {
         // An error says that the line is full.
-        let head = write!(self.to, "{}{name}=", self.separator);
-        let _full = head.and_then(|()| value.print(self.to, is_hex));
+        let head = write!(self.writer, "{}{name}=", self.separator);
+        let _full = head.and_then(|()| value.print(self.writer, is_hex));
         self.separator = " ";
     }
 }
@@ -66,9 +66,9 @@ impl Provider {
         let event = of_write.as_ref().unwrap_or(own);
         if irql::check(ffi::MAX_DIRQL).is_ok() {
             let provider = self.traits().name();
-            debugger::print_event(severity(event.level()), |to| {
-                write!(to, "{provider} {name}")?;
-                fields(&mut Line { to, separator: " " });
+            debugger::print_event(severity(event.level()), |writer| {
+                write!(writer, "{provider} {name}")?;
+                fields(&mut Line { writer, separator: " " });
                 Ok(())
             });
         }
@@ -87,8 +87,8 @@ const fn severity(level: Level) -> u32 {
 }
 
 impl Print for HexDump<'_> {
-    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
-        structure(to, |line| {
+    fn print(&self, writer: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+        structure(writer, |line| {
             line.field("Offset", &self.offset, true);
             line.field("Size", &self.size, false);
             line.field("Bytes", &Bytes(self.bytes), false);
@@ -101,10 +101,10 @@ impl Print for HexDump<'_> {
 /// # Errors
 ///
 /// Returns an error if the line is full.
-pub fn structure(to: &mut dyn fmt::Write, members: impl Fn(&mut Line<'_>)) -> fmt::Result {
-    to.write_char('{')?;
-    members(&mut Line { to, separator: "" });
-    to.write_char('}')
+pub fn structure(writer: &mut dyn fmt::Write, members: impl Fn(&mut Line<'_>)) -> fmt::Result {
+    writer.write_char('{')?;
+    members(&mut Line { writer, separator: "" });
+    writer.write_char('}')
 }
 
 /// Writes the name of a map's value, or its number if it has no name.
@@ -112,10 +112,10 @@ pub fn structure(to: &mut dyn fmt::Write, members: impl Fn(&mut Line<'_>)) -> fm
 /// # Errors
 ///
 /// Returns an error if the line is full.
-pub fn map(to: &mut dyn fmt::Write, value: u32, entries: &[(u32, &str)]) -> fmt::Result {
+pub fn map(writer: &mut dyn fmt::Write, value: u32, entries: &[(u32, &str)]) -> fmt::Result {
     match entries.iter().find(|(of, _)| *of == value) {
-        Some((_, name)) => to.write_str(name),
-        None => write!(to, "{value}"),
+        Some((_, name)) => writer.write_str(name),
+        None => write!(writer, "{value}"),
     }
 }
 
@@ -124,13 +124,13 @@ pub fn map(to: &mut dyn fmt::Write, value: u32, entries: &[(u32, &str)]) -> fmt:
 /// # Errors
 ///
 /// Returns an error if the line is full.
-pub fn bits(to: &mut dyn fmt::Write, value: u32, entries: &[(u32, &str)]) -> fmt::Result {
+pub fn bits(writer: &mut dyn fmt::Write, value: u32, entries: &[(u32, &str)]) -> fmt::Result {
     let (mut rest, mut separator) = (value, "");
     for (mask, name) in entries {
         if *mask != 0 && value & mask == *mask {
-            write!(to, "{separator}{name}")?;
+            write!(writer, "{separator}{name}")?;
             (rest, separator) = (rest & !mask, "|");
         }
     }
-    if rest != 0 || separator.is_empty() { write!(to, "{separator}{rest:#x}") } else { Ok(()) }
+    if rest != 0 || separator.is_empty() { write!(writer, "{separator}{rest:#x}") } else { Ok(()) }
 }

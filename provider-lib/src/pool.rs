@@ -19,7 +19,7 @@ pub struct PoolCopy {
 impl PoolCopy {
     /// Copies bytes to non-paged pool (`ExAllocatePool2`), or returns `None` if the allocation
     /// fails. IRQL: `DISPATCH_LEVEL` or below.
-    pub fn of(bytes: &[u8]) -> Option<Self> {
+    pub fn allocate(bytes: &[u8]) -> Option<Self> {
         // SAFETY: the routine accepts any size and this tag.
         let start = unsafe { ffi::ExAllocatePool2(NON_PAGED, bytes.len(), POOL_TAG) };
         if start.is_null() {
@@ -32,7 +32,7 @@ impl PoolCopy {
 
     /// Returns the bytes.
     pub const fn as_bytes(&self) -> &[u8] {
-        // SAFETY: `of` wrote this number of bytes to the block.
+        // SAFETY: `allocate` wrote this number of bytes to the block.
         unsafe { slice::from_raw_parts(self.start.cast(), self.length) }
     }
 }

@@ -20,14 +20,14 @@ pub trait Print {
     /// # Errors
     ///
     /// Returns an error if the line is full.
-    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result;
+    fn print(&self, writer: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result;
 }
 
 macro_rules! integers {
     ($($type:ty),*) => {$(
         impl Print for $type {
-            fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
-                if is_hex { write!(to, "{self:#x}") } else { write!(to, "{self}") }
+            fn print(&self, writer: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+                if is_hex { write!(writer, "{self:#x}") } else { write!(writer, "{self}") }
             }
         }
     )*};
@@ -39,9 +39,9 @@ integers!(i8, u8, i16, u16, i32, u32, i64, u64, isize, usize);
 macro_rules! values {
     ($($type:ty: $value:ident => $($format:expr),+;)*) => {$(
         impl $crate::print::Print for $type {
-            fn print(&self, to: &mut dyn ::core::fmt::Write, _is_hex: bool) -> ::core::fmt::Result {
+            fn print(&self, writer: &mut dyn ::core::fmt::Write, _is_hex: bool) -> ::core::fmt::Result {
                 let $value = self;
-                ::core::write!(to, $($format),+)
+                ::core::write!(writer, $($format),+)
             }
         }
     )*};
@@ -59,20 +59,20 @@ values! {
 }
 
 impl<T: Print + ?Sized> Print for &T {
-    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
-        T::print(self, to, is_hex)
+    fn print(&self, writer: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+        T::print(self, writer, is_hex)
     }
 }
 
 impl<T: Print> Print for [T] {
-    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
-        list(to, self, MAX_ELEMENTS, ", ", |to, value| value.print(to, is_hex))
+    fn print(&self, writer: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+        list(writer, self, MAX_ELEMENTS, ", ", |writer, value| value.print(writer, is_hex))
     }
 }
 
 impl<T: Print, const N: usize> Print for [T; N] {
-    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
-        self.as_slice().print(to, is_hex)
+    fn print(&self, writer: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+        self.as_slice().print(writer, is_hex)
     }
 }
 
@@ -80,33 +80,33 @@ impl<T: Print, const N: usize> Print for [T; N] {
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Print for Bytes<'_> {
-    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
-        list(to, self.0, MAX_BYTES, " ", |to, byte| write!(to, "{byte:02x}"))
+    fn print(&self, writer: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+        list(writer, self.0, MAX_BYTES, " ", |writer, byte| write!(writer, "{byte:02x}"))
     }
 }
 
 /// Writes the first values of a list and, if there are more, their number.
 fn list<T>(
-    to: &mut dyn fmt::Write,
+    writer: &mut dyn fmt::Write,
     values: &[T],
     most: usize,
     separator: &str,
     value: impl Fn(&mut dyn fmt::Write, &T) -> fmt::Result,
 ) -> fmt::Result {
-    to.write_char('[')?;
+    writer.write_char('[')?;
     for (at, one) in values.iter().take(most).enumerate() {
-        to.write_str(if at == 0 { "" } else { separator })?;
-        value(to, one)?;
+        writer.write_str(if at == 0 { "" } else { separator })?;
+        value(writer, one)?;
     }
     if values.len() > most {
-        write!(to, "{separator}... of {}", values.len())?;
+        write!(writer, "{separator}... of {}", values.len())?;
     }
-    to.write_char(']')
+    writer.write_char(']')
 }
 
 /// Text between quotation marks. Control characters are escaped, so that an event takes one line.
 struct Quoted<'a> {
-    to: &'a mut dyn fmt::Write,
+    writer: &'a mut dyn fmt::Write,
     /// The number of characters that may follow.
     left: usize,
     is_cut: bool,
@@ -121,9 +121,9 @@ impl fmt::Write for Quoted<'_> {
             };
             self.left = left;
             if one.is_control() || matches!(one, '"' | '\\') {
-                one.escape_default().try_for_each(|one| self.to.write_char(one))
+                one.escape_default().try_for_each(|one| self.writer.write_char(one))
             } else {
-                self.to.write_char(one)
+                self.writer.write_char(one)
             }
         })
     }
@@ -131,26 +131,26 @@ impl fmt::Write for Quoted<'_> {
 
 /// Writes text between quotation marks.
 pub fn quoted(
-    to: &mut dyn fmt::Write,
+    writer: &mut dyn fmt::Write,
     text: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
 ) -> fmt::Result {
-    to.write_char('"')?;
-    let mut inside = Quoted { to, left: MAX_CHARACTERS, is_cut: false };
+    writer.write_char('"')?;
+    let mut inside = Quoted { writer, left: MAX_CHARACTERS, is_cut: false };
     // An error that a value's own formatting returns ends the text.
     let _ended = text(&mut inside);
     let end = if inside.is_cut { "\"..." } else { "\"" };
-    to.write_str(end)
+    writer.write_str(end)
 }
 
 impl Print for str {
-    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
-        quoted(to, |to| to.write_str(self))
+    fn print(&self, writer: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+        quoted(writer, |writer| writer.write_str(self))
     }
 }
 
 impl Print for fmt::Arguments<'_> {
-    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
-        quoted(to, |to| to.write_fmt(*self))
+    fn print(&self, writer: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+        quoted(writer, |writer| writer.write_fmt(*self))
     }
 }
 
@@ -158,19 +158,19 @@ impl Print for fmt::Arguments<'_> {
 pub struct Narrow<'a>(pub &'a [u8]);
 
 impl Print for Narrow<'_> {
-    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+    fn print(&self, writer: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
         let bytes = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
-        quoted(to, |to| {
+        quoted(writer, |writer| {
             bytes.utf8_chunks().try_for_each(|chunk| {
                 let after = if chunk.invalid().is_empty() { "" } else { "\u{FFFD}" };
-                to.write_str(chunk.valid()).and_then(|()| to.write_str(after))
+                writer.write_str(chunk.valid()).and_then(|()| writer.write_str(after))
             })
         })
     }
 }
 
 impl Print for CStr {
-    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
-        Narrow(self.to_bytes()).print(to, is_hex)
+    fn print(&self, writer: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+        Narrow(self.to_bytes()).print(writer, is_hex)
     }
 }

@@ -339,42 +339,42 @@ impl<'a> Sid<'a> {
 }
 
 impl Print for Pointer {
-    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
-        if is_hex { write!(to, "{:#x}", self.address()) } else { write!(to, "{self:?}") }
+    fn print(&self, writer: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+        if is_hex { write!(writer, "{:#x}", self.address()) } else { write!(writer, "{self:?}") }
     }
 }
 
 impl Print for Sid<'_> {
-    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+    fn print(&self, writer: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
         let Some(([revision, _count, authority @ ..], subauthorities)) =
             self.as_bytes().split_first_chunk::<8>()
         else {
             return Ok(());
         };
         let authority = authority.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-        write!(to, "S-{revision}-{authority}")?;
+        write!(writer, "S-{revision}-{authority}")?;
         subauthorities
             .as_chunks::<4>()
             .0
             .iter()
-            .try_for_each(|subauthority| write!(to, "-{}", u32::from_le_bytes(*subauthority)))
+            .try_for_each(|subauthority| write!(writer, "-{}", u32::from_le_bytes(*subauthority)))
     }
 }
 
 impl Print for UnicodeString<'_> {
-    fn print(&self, to: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
+    fn print(&self, writer: &mut dyn fmt::Write, _is_hex: bool) -> fmt::Result {
         let characters = char::decode_utf16(self.units().iter().copied());
-        quoted(to, |to| {
+        quoted(writer, |writer| {
             characters
                 .map(|one| one.unwrap_or(char::REPLACEMENT_CHARACTER))
-                .try_for_each(|one| to.write_char(one))
+                .try_for_each(|one| writer.write_char(one))
         })
     }
 }
 
 impl Print for Utf16CStr<'_> {
-    fn print(&self, to: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
-        UnicodeString::new(self.units()).print(to, is_hex)
+    fn print(&self, writer: &mut dyn fmt::Write, is_hex: bool) -> fmt::Result {
+        UnicodeString::new(self.units()).print(writer, is_hex)
     }
 }
 

@@ -208,9 +208,9 @@ mod tests {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let said = String::from_utf8(output.stdout).unwrap();
-        ["own: ", "dependency: "].map(|of| {
+        ["own: ", "dependency: "].map(|label| {
             let mut lines = said.lines();
-            let line = lines.find_map(|line| line.strip_prefix(of));
+            let line = lines.find_map(|line| line.strip_prefix(label));
             line.unwrap_or_else(|| panic!("{said}")).to_owned()
         })
     }

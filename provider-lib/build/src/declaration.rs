@@ -122,88 +122,83 @@ impl Writer<'_> {
         provider
     }
 
+    /// Adds the string of a named value. Returns the value's name in XML, the string and the position.
+    fn named(
+        &mut self,
+        kind: &str,
+        ident: &syn::Ident,
+        name: &str,
+    ) -> (QName, Option<TextRef>, Position) {
+        let at = position(ident.span());
+        let message = self.text(&format!("{kind}.{}", ident.unraw()), name.to_owned(), at);
+        (xml_name(name), Some(message), at)
+    }
+
     /// Adds levels, tasks, opcodes and keywords.
     fn names(&mut self, provider: &mut manifest::Provider) {
-        for task in &self.declaration.tasks {
-            let at = position(task.ident.span());
-            let message = self.text(&format!("Task.{}", task.ident.unraw()), task.name.clone(), at);
-            provider.tasks.push(manifest::Task {
-                name: xml_name(&task.name),
-                value: task.value,
-                message: Some(message),
-                at,
-                ..manifest::Task::default()
-            });
+        let declaration = self.declaration;
+        for task in &declaration.tasks {
+            let (name, message, at) = self.named("Task", &task.ident, &task.name);
+            let value = task.value;
+            provider.tasks.push(manifest::Task { name, value, message, at, ..Default::default() });
         }
-        for opcode in &self.declaration.opcodes {
-            let at = position(opcode.ident.span());
-            let message =
-                self.text(&format!("Opcode.{}", opcode.ident.unraw()), opcode.name.clone(), at);
-            provider.opcodes.push(manifest::Opcode {
-                name: xml_name(&opcode.name),
-                value: opcode.value,
-                message: Some(message),
-                at,
-                ..manifest::Opcode::default()
-            });
+        let opcode = |(name, message, at), value, task| manifest::Opcode {
+            name,
+            value,
+            task,
+            message,
+            at,
+            ..manifest::Opcode::default()
+        };
+        for own in &declaration.opcodes {
+            let named = self.named("Opcode", &own.ident, &own.name);
+            provider.opcodes.push(opcode(named, own.value, None));
         }
-        for level in &self.declaration.levels {
-            let at = position(level.ident.span());
-            let message =
-                self.text(&format!("Level.{}", level.ident.unraw()), level.name.clone(), at);
+        for level in &declaration.levels {
+            let (name, message, at) = self.named("Level", &level.ident, &level.name);
+            let value = level.value;
             provider.levels.push(manifest::Level {
-                name: xml_name(&level.name),
-                value: level.value,
-                message: Some(message),
+                name,
+                value,
+                message,
                 at,
-                ..manifest::Level::default()
+                ..Default::default()
             });
         }
-        for list in &self.declaration.task_opcodes {
-            let mut tasks = self.declaration.tasks.iter();
-            let Some(at) = tasks.position(|task| task.ident == list.task) else {
+        for list in &declaration.task_opcodes {
+            let mut tasks = declaration.tasks.iter();
+            let Some(task) = tasks.position(|task| task.ident == list.task) else {
                 continue;
             };
             // In an opcode's message id, only eight bits are for the task.
-            let has_message = u8::try_from(provider.tasks[at].value).is_ok();
-            for opcode in &list.opcodes {
-                let place = position(opcode.ident.span());
-                let id = format!("Opcode.{}.{}", list.task.unraw(), opcode.ident.unraw());
-                let message = has_message.then(|| self.text(&id, opcode.name.clone(), place));
-                provider.opcodes.push(manifest::Opcode {
-                    name: xml_name(&opcode.name),
-                    value: opcode.value,
-                    task: Some(at),
-                    message,
-                    at: place,
-                    ..manifest::Opcode::default()
-                });
+            let has_message = u8::try_from(provider.tasks[task].value).is_ok();
+            let kind = format!("Opcode.{}", list.task.unraw());
+            for own in &list.opcodes {
+                let named = if has_message {
+                    self.named(&kind, &own.ident, &own.name)
+                } else {
+                    (xml_name(&own.name), None, position(own.ident.span()))
+                };
+                provider.opcodes.push(opcode(named, own.value, Some(task)));
             }
         }
-        for keyword in &self.declaration.keywords {
-            let at = position(keyword.ident.span());
-            let id = format!("Keyword.{}", keyword.ident.unraw());
-            let message = self.text(&id, keyword.name.clone(), at);
-            provider.keywords.push(manifest::Keyword {
-                name: xml_name(&keyword.name),
-                mask: 1 << keyword.bit,
-                message: Some(message),
-                at,
-                ..manifest::Keyword::default()
-            });
+        for keyword in &declaration.keywords {
+            let (name, message, at) = self.named("Keyword", &keyword.ident, &keyword.name);
+            let mask = 1 << keyword.bit;
+            let keyword = manifest::Keyword { name, mask, message, at, ..Default::default() };
+            provider.keywords.push(keyword);
         }
     }
 
     fn channels(&mut self, provider: &mut manifest::Provider) {
         for channel in &self.declaration.channels {
             let named = &channel.named;
-            let at = position(named.ident.span());
             if let Some(standard) = manifest::standard_channel(self.manifest, named.value) {
+                let at = position(named.ident.span());
                 provider.channels.push(manifest::Channel { at, ..standard });
                 continue;
             }
-            let message =
-                self.text(&format!("Channel.{}", named.ident.unraw()), named.name.clone(), at);
+            let (_, message, at) = self.named("Channel", &named.ident, &named.name);
             // Channel names must be unique in the system.
             let name = if named.name.contains('/') {
                 named.name.clone()
@@ -222,7 +217,7 @@ impl Writer<'_> {
                 kind: channel.kind.clone(),
                 value: named.value,
                 explicit_value: true,
-                message: Some(message),
+                message,
                 declared: true,
                 at,
                 ..manifest::Channel::default()
@@ -353,11 +348,11 @@ impl Writer<'_> {
         if value == 0 {
             return None;
         }
-        let of = |task: Option<usize>| {
+        let declared = |task: Option<usize>| {
             let mut opcodes = provider.opcodes.iter();
             opcodes.position(|one| one.value == value && one.task == task)
         };
-        let known = task.and_then(|task| of(Some(task))).or_else(|| of(None));
+        let known = task.and_then(|task| declared(Some(task))).or_else(|| declared(None));
         if known.is_some() {
             return known;
         }

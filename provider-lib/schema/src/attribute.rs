@@ -2,6 +2,8 @@
 
 use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, Meta, ext::IdentExt as _};
 
+use crate::errors::{Tokens, bail, error};
+
 /// Keywords of later editions, which `syn` does not know. The declaration's edition determines
 /// whether such a name needs `r#`, so the name stays as written.
 const KEYWORDS_OF_EDITIONS: &[&str] = &["gen"];
@@ -43,10 +45,10 @@ pub fn doc(attribute: &Attribute) -> syn::Result<Vec<String>> {
         }
         return Ok(lines.into_iter().map(|line| line.trim().to_owned()).collect());
     }
-    Err(syn::Error::new_spanned(
-        &attribute.meta,
-        "the items of a provider declaration support doc comments only, because the macro reads their text; \
-         write `/// …`",
+    Err(error!(
+        Tokens(&attribute.meta),
+        "the items of a provider declaration support doc comments only, because the macro reads \
+         their text; write `/// …`",
     ))
 }
 
@@ -103,13 +105,11 @@ pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result
     for attribute in attributes {
         let path = attribute.path();
         if !known.iter().any(|name| path.is_ident(name)) {
-            return Err(syn::Error::new_spanned(
-                path,
-                format!(
-                    "{what} in a provider declaration do not support this attribute, because it \
-                     would be lost in the generated code; remove the attribute"
-                ),
-            ));
+            bail!(
+                Tokens(path),
+                "{what} in a provider declaration do not support this attribute, because it would \
+                 be lost in the generated code; remove the attribute",
+            );
         }
     }
     Ok(())
@@ -147,17 +147,14 @@ fn literal(attribute: &Attribute) -> syn::Result<&LitStr> {
     let value = &attribute.meta.require_name_value()?.value;
     match value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text),
-        _ => Err(syn::Error::new_spanned(value, "a name must be a string literal: `name = \"…\"`")),
+        _ => Err(error!(Tokens(value), "a name must be a string literal: `name = \"…\"`")),
     }
 }
 
 /// Checks a name for event metadata or a manifest, and returns it.
 pub fn name_of(text: &LitStr) -> syn::Result<String> {
     if text.value().is_empty() {
-        return Err(syn::Error::new(
-            text.span(),
-            "the name is empty; a name needs at least one character",
-        ));
+        bail!(text.span(), "the name is empty; a name needs at least one character");
     }
     without_nul(text)
 }
@@ -165,7 +162,7 @@ pub fn name_of(text: &LitStr) -> syn::Result<String> {
 fn without_nul(text: &LitStr) -> syn::Result<String> {
     let name = text.value();
     if name.contains('\0') {
-        return Err(syn::Error::new(text.span(), "the name contains a NUL; remove it"));
+        bail!(text.span(), "the name contains a NUL; remove it");
     }
     printable(text)?;
     Ok(name)
@@ -185,7 +182,7 @@ pub fn printable(text: &LitStr) -> syn::Result<()> {
         } else {
             format!("U+{code:04X}, which is not a character")
         };
-        Err(syn::Error::new(text.span(), format!("the text contains {found}; remove it")))
+        Err(error!(text.span(), "the text contains {found}; remove it"))
     })
 }
 
@@ -194,7 +191,7 @@ pub fn tag(attribute: &Attribute) -> syn::Result<u32> {
     let value = &attribute.meta.require_name_value()?.value;
     match value {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => tag_of(number),
-        _ => Err(syn::Error::new_spanned(value, TAG_RANGE)),
+        _ => Err(error!(Tokens(value), "{TAG_RANGE}")),
     }
 }
 
@@ -202,7 +199,7 @@ pub fn tag(attribute: &Attribute) -> syn::Result<u32> {
 pub fn tag_of(number: &LitInt) -> syn::Result<u32> {
     match number.base10_parse() {
         Ok(tag) if tag < 1 << 28 => Ok(tag),
-        _ => Err(syn::Error::new(number.span(), TAG_RANGE)),
+        _ => Err(error!(number.span(), "{TAG_RANGE}")),
     }
 }
 

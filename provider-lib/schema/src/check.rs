@@ -7,10 +7,10 @@ use proc_macro2::Span;
 use syn::{Ident, Item, ext::IdentExt as _};
 
 use crate::{
-    Encoding, Event, Field, FieldType, Layout, Map, Provider, Scalar, Shape, Structure,
+    Encoding, Event, Field, FieldType, Layout, Map, Named, Provider, Scalar, Shape, Structure,
     attribute::of_item as attributes,
     elements::element_size,
-    errors::{Errors, undeclared},
+    errors::{Errors, Tokens, bail, error, quoted, undeclared},
     tracelogging::{self, Types},
 };
 
@@ -38,19 +38,18 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         declared(&structure.fields, provider, errors);
         for field in &structure.fields {
             if matches!(field.kind, FieldType::Structures(..)) {
-                errors.push(syn::Error::new_spanned(
-                    &field.written,
-                    "an array of structures must be a field of an event, because a manifest cannot have \
-                     it inside a structure",
+                errors.push(error!(
+                    Tokens(&field.written),
+                    "an array of structures must be a field of an event, because a manifest cannot \
+                     have it inside a structure",
                 ));
             }
             if let Some(named) = counted_by(field) {
-                errors.at(
+                errors.push(error!(
                     named.span(),
                     "a member of a structure cannot have its length or count in another field; \
-                     remove `field`, and the length or count comes right before the member"
-                        .to_owned(),
-                );
+                     remove `field`, and the length or count comes right before the member",
+                ));
             }
         }
         let mut inner = structure.fields.iter();
@@ -59,13 +58,12 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
             if std::mem::replace(&mut is_cyclic, true) {
                 continue;
             }
-            errors.at(
+            errors.push(error!(
                 structure.ident.span(),
-                format!(
-                    "the structure `{}` contains itself through the field `{}`; remove that field",
-                    structure.ident, field.ident
-                ),
-            );
+                "the structure `{}` contains itself through the field `{}`; remove that field",
+                structure.ident,
+                field.ident,
+            ));
         }
     }
     events(provider, errors);
@@ -77,101 +75,72 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
 
 /// Checks that keywords, levels, tasks, opcodes, channels and map entries have unique numbers.
 fn numbers(provider: &Provider, errors: &mut Errors) {
-    unique(
-        provider.keywords.iter().map(|keyword| (keyword.bit, keyword.bit_span, &keyword.ident)),
-        "keyword",
-        "bit",
-        errors,
-    );
-    unique(
-        provider.tasks.iter().map(|task| (task.value, task.value_span, &task.ident)),
-        "task",
-        "number",
-        errors,
-    );
-    unique(
-        provider.opcodes.iter().map(|opcode| (opcode.value, opcode.value_span, &opcode.ident)),
-        "opcode",
-        "number",
-        errors,
-    );
-    unique(
-        provider.levels.iter().map(|level| (level.value, level.value_span, &level.ident)),
-        "level",
-        "number",
-        errors,
-    );
+    let keywords = provider.keywords.iter();
+    let keywords = keywords.map(|keyword| (keyword.bit, keyword.bit_span, &keyword.ident));
+    unique(keywords, "keyword", "bit", errors);
+    unique(provider.tasks.iter().map(entry), "task", "number", errors);
+    unique(provider.opcodes.iter().map(entry), "opcode", "number", errors);
+    unique(provider.levels.iter().map(entry), "level", "number", errors);
     for list in &provider.task_opcodes {
         // Several lists can belong to the same task.
         let same = provider.task_opcodes.iter();
-        let same = same.filter(|other| other.task == list.task);
-        if !same.clone().next().is_some_and(|first| std::ptr::eq(first, list)) {
+        let mut same = same.filter(|other| other.task == list.task).peekable();
+        if !same.peek().is_some_and(|first| std::ptr::eq(*first, list)) {
             continue;
         }
-        unique(
-            same.flat_map(|list| &list.opcodes)
-                .map(|opcode| (opcode.value, opcode.value_span, &opcode.ident)),
-            "opcode",
-            "number",
-            errors,
-        );
+        unique(same.flat_map(|list| &list.opcodes).map(entry), "opcode", "number", errors);
         if !provider.tasks.iter().any(|task| task.ident == list.task) {
-            let names = provider.tasks.iter().map(|task| task.ident.to_string());
-            errors.push(undeclared("task", &list.task, names));
+            errors.push(undeclared(
+                "task",
+                &list.task,
+                provider.tasks.iter().map(|one| &one.ident),
+            ));
         }
     }
-    unique(
-        provider.channels.iter().map(|channel| {
-            let named = &channel.named;
-            (named.value, named.value_span, &named.ident)
-        }),
-        "channel",
-        "number",
-        errors,
-    );
+    let channels = provider.channels.iter().map(|channel| entry(&channel.named));
+    unique(channels, "channel", "number", errors);
     if let Some(channel) = provider.channels.get(MAX_CHANNELS) {
-        errors.at(
+        errors.push(error!(
             channel.named.value_span,
-            format!(
-                "a provider can have at most {MAX_CHANNELS} channels, because each takes one of the \
-                 highest 8 keyword bits; remove this one"
-            ),
-        );
+            "a provider can have at most {MAX_CHANNELS} channels, because each takes one of the \
+             highest 8 keyword bits; remove this one",
+        ));
     }
     for map in &provider.maps {
-        unique(
-            map.entries.iter().map(|entry| (entry.value, entry.value_span, &entry.ident)),
-            "entry",
-            "value",
-            errors,
-        );
+        unique(map.entries.iter().map(entry), "entry", "value", errors);
     }
+}
+
+/// Returns the value of a name, its location, and the name.
+const fn entry<T: Copy>(named: &Named<T>) -> (T, Span, &Ident) {
+    (named.value, named.value_span, &named.ident)
 }
 
 /// Checks a type with the name of another map: both must be one map, of different widths.
 fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
     if first.kind != second.kind || first.scalar == second.scalar {
-        errors.at(
+        errors.push(error!(
             second.ident.span(),
-            format!(
-                "the map `{}` has the name `{}`, which `{}` already has; choose another name (only \
-                 types of the same kind and of different sizes can share one)",
-                second.ident, second.name, first.ident
-            ),
-        );
+            "the map `{}` has the name `{}`, which `{}` already has; choose another name (only \
+             types of the same kind and of different sizes can share one)",
+            second.ident,
+            second.name,
+            first.ident,
+        ));
         return;
     }
     for entry in &second.entries {
         let mut known = first.entries.iter();
         if known.any(|other| other.value == entry.value && other.name != entry.name) {
-            errors.at(
+            errors.push(error!(
                 entry.ident.span(),
-                format!(
-                    "the value {} is named `{}`, but differently in `{}`, which is the same map \
-                     `{}`; use one name",
-                    entry.value, entry.name, first.ident, first.name
-                ),
-            );
+                "the value {} is named `{}`, but differently in `{}`, which is the same map `{}`; \
+                 use one name",
+                entry.value,
+                entry.name,
+                first.ident,
+                first.name,
+            ));
         }
     }
 }
@@ -241,27 +210,25 @@ fn names(provider: &Provider, errors: &mut Errors) {
             } else {
                 "is already used in this declaration"
             };
-            errors.at(ident.span(), format!("the name `{ident}` {what}; choose another name"));
+            errors.push(error!(ident.span(), "the name `{ident}` {what}; choose another name"));
         }
     }
     for keyword in &provider.keywords {
         if keyword.ident == "none" {
-            errors.at(
+            errors.push(error!(
                 keyword.ident.span(),
                 "`keyword = none` means no keyword, so a keyword cannot have this name; choose \
                  another one",
-            );
+            ));
         }
     }
     for opcode in &provider.opcodes {
         if winmeta::OPCODES.iter().any(|one| opcode.ident == one.ident) {
-            errors.at(
+            errors.push(error!(
                 opcode.ident.span(),
-                format!(
-                    "`{}` is a standard opcode, which needs no declaration; choose another name",
-                    opcode.ident
-                ),
-            );
+                "`{}` is a standard opcode, which needs no declaration; choose another name",
+                opcode.ident,
+            ));
         }
     }
 }
@@ -296,18 +263,18 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     for (number, span, ident) in entries {
         // `names` checks the names of constants, together with other items.
         if what != "keyword" && !names.insert(ident.to_string()) {
-            errors.at(
+            errors.push(error!(
                 ident.span(),
-                format!("the {what} `{ident}` is declared twice; rename one of them"),
-            );
+                "the {what} `{ident}` is declared twice; rename one of them"
+            ));
             continue;
         }
         let message = format!("the {what} `{ident}` has the {value} {number}");
         if let Some(first) = seen.insert(number, ident) {
-            errors.at(
+            errors.push(error!(
                 span,
-                format!("{message}, which `{first}` already has; choose another {value}"),
-            );
+                "{message}, which `{first}` already has; choose another {value}"
+            ));
         }
     }
 }
@@ -318,12 +285,10 @@ fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
     for field in fields {
         if let FieldType::Structures(name, _) = &field.kind {
             if types.map(name).is_some() {
-                errors.push(syn::Error::new_spanned(
-                    &field.written,
-                    format!(
-                        "an array cannot have elements of the map `{name}`; use an array of numbers, or \
-                         of a structure that has the map"
-                    ),
+                errors.push(error!(
+                    Tokens(&field.written),
+                    "an array cannot have elements of the map `{name}`; use an array of numbers, \
+                     or of a structure that has the map",
                 ));
             } else if let Some(structure) = types.structure(name)
                 && let Err(error) = element_size(structure, types)
@@ -340,11 +305,9 @@ fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
         if map.is_none() && types.structure(name).is_none() {
             let mut error = crate::types::undeclared(name);
             let own = provider.maps.iter().map(|map| &map.ident);
-            let own = own.chain(provider.structures.iter().map(|one| &one.ident));
-            let own: Vec<_> = own.map(|ident| format!("`{ident}`")).collect();
+            let own = quoted(own.chain(provider.structures.iter().map(|one| &one.ident)));
             if !own.is_empty() {
-                error =
-                    syn::Error::new(error.span(), format!("{error}; declared: {}", own.join(", ")));
+                error = error!(error.span(), "{error}; declared: {own}");
             }
             errors.push(error);
         } else if let Err(error) = field.form.check_named(map) {
@@ -359,29 +322,29 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
     let mut seen = HashSet::new();
     for field in fields {
         if !idents.insert(field.ident.unraw()) {
-            return Err(syn::Error::new(
+            bail!(
                 field.ident.span(),
-                format!("another field is already named `{}`; rename one of them", field.ident),
-            ));
+                "another field is already named `{}`; rename one of them",
+                field.ident,
+            );
         }
         let counter = field.form.counter.as_ref();
         if let Some(name) = counter.and_then(|counter| counter.name.as_ref())
             && !seen.insert(name)
         {
-            return Err(syn::Error::new(
+            bail!(
                 field.ident.span(),
-                format!(
-                    "the length or count of the field `{}` is named `{name}`, as another field is; \
-                     rename one of them",
-                    field.name
-                ),
-            ));
+                "the length or count of the field `{}` is named `{name}`, as another field is; \
+                 rename one of them",
+                field.name,
+            );
         }
         if !seen.insert(&field.name) {
-            return Err(syn::Error::new(
+            bail!(
                 field.ident.span(),
-                format!("another field is already named `{}`; rename one of them", field.name),
-            ));
+                "another field is already named `{}`; rename one of them",
+                field.name,
+            );
         }
     }
     Ok(())
@@ -425,14 +388,12 @@ fn counters(fields: &[Field], errors: &mut Errors) {
             )
         });
         if !is_number {
-            errors.at(
+            errors.push(error!(
                 named.span(),
-                format!(
-                    "the length or count of `{}` must be an earlier field of the event, of type `u8`, \
-                     `u16`, `u32`, `u64`, or `usize` with `#[repr(…)]`; `{named}` is not",
-                    field.ident
-                ),
-            );
+                "the length or count of `{}` must be an earlier field of the event, of type `u8`, \
+                 `u16`, `u32`, `u64`, or `usize` with `#[repr(…)]`; `{named}` is not",
+                field.ident,
+            ));
         }
     }
 }
@@ -452,15 +413,13 @@ pub fn keep_valid_events(provider: &mut Provider, errors: &mut Errors) {
 fn check_event(event: &Event, provider: &Provider, errors: &mut Errors) {
     let count: usize = event.fields.iter().map(template_fields).sum();
     if event.encoding == Encoding::Manifest && count > MAX_TEMPLATE_FIELDS {
-        errors.at(
+        errors.push(error!(
             event.ident.span(),
-            format!(
-                "the manifest event `{}` has {count} fields, the lengths of slices included, and a \
-                 manifest can have at most {MAX_TEMPLATE_FIELDS}; put some of them into structures, \
-                 split the event, or use `encoding = tracelogging`",
-                event.ident
-            ),
-        );
+            "the manifest event `{}` has {count} fields, the lengths of slices included, and a \
+             manifest can have at most {MAX_TEMPLATE_FIELDS}; put some of them into structures, \
+             split the event, or use `encoding = tracelogging`",
+            event.ident,
+        ));
     }
     if let Err(error) = fields(&event.fields) {
         errors.push(error);
@@ -470,14 +429,12 @@ fn check_event(event: &Event, provider: &Provider, errors: &mut Errors) {
     if let Some(field) =
         event.fields.iter().find(|field| event.encoding == Encoding::Manifest && field.tag != 0)
     {
-        errors.at(
+        errors.push(error!(
             field.ident.span(),
-            format!(
-                "the field `{}` has a tag, which only TraceLogging events can have; remove the \
-                 tag or use `encoding = tracelogging`",
-                field.ident
-            ),
-        );
+            "the field `{}` has a tag, which only TraceLogging events can have; remove the tag or \
+             use `encoding = tracelogging`",
+            field.ident,
+        ));
     }
 }
 
@@ -490,25 +447,26 @@ fn events(provider: &Provider, errors: &mut Errors) {
             continue;
         }
         if let Some(first) = ids.insert((event.id, event.version), &event.ident) {
-            errors.at(
+            errors.push(error!(
                 event.id_span,
-                format!(
-                    "the event `{}` has id {} and version {}, which the event `{first}` already has; \
-                     choose another id or increase the version",
-                    event.ident, event.id, event.version
-                ),
-            );
+                "the event `{}` has id {} and version {}, which the event `{first}` already has; \
+                 choose another id or increase the version",
+                event.ident,
+                event.id,
+                event.version,
+            ));
         }
     }
 }
 
 /// Returns the error for an event that has the name of another event but different fields.
-fn same_name(event: &Event, first: &Ident) -> String {
-    format!(
-        "the event `{}` has the name `{}` of the event `{first}`, and other fields or another tag: \
-         tools tell TraceLogging events apart by their names and opcodes; choose another name or \
-         opcode, or give both events the same fields and `tag`",
-        event.ident, event.name
+fn same_name(event: &Event, first: &Ident) -> syn::Error {
+    let Event { ident, name, .. } = event;
+    error!(
+        ident.span(),
+        "the event `{ident}` has the name `{name}` of the event `{first}`, and other fields or \
+         another tag: tools tell TraceLogging events apart by their names and opcodes; choose \
+         another name or opcode, or give both events the same fields and `tag`",
     )
 }
 
@@ -528,7 +486,7 @@ fn layouts(provider: &Provider, errors: &mut Errors) {
                             let (first, known) =
                                 first.or_insert_with(|| (&event.ident, block.clone()));
                             if *known != block {
-                                errors.at(event.ident.span(), same_name(event, first));
+                                errors.push(same_name(event, first));
                             }
                         }
                         size

@@ -16,6 +16,8 @@ use syn::{
     punctuated::Punctuated,
 };
 
+use crate::errors::{Tokens, error};
+
 /// Decides whether a predicate of `#[cfg(…)]` is true.
 pub trait Evaluate {
     /// Returns whether the predicate is true.
@@ -109,12 +111,10 @@ impl Evaluate for Configuration {
                      with `Image::cfg`"
                 }
             };
-            syn::Error::new(
+            error!(
                 span,
-                format!(
-                    "`cfg({option})` is unknown outside the compiler, which would let the image's \
-                     resources differ from its code: {advice}"
-                ),
+                "`cfg({option})` is unknown outside the compiler, which would let the image's \
+                 resources differ from its code: {advice}",
             )
         })
     }
@@ -211,7 +211,7 @@ impl Evaluated {
 impl Evaluate for Evaluated {
     fn evaluate(&self, predicate: &TokenStream) -> syn::Result<bool> {
         self.0.get(&key(predicate)).copied().ok_or_else(|| {
-            syn::Error::new_spanned(predicate, "the compiler did not evaluate this predicate")
+            error!(Tokens(predicate), "the compiler did not evaluate this predicate")
         })
     }
 }

@@ -8,7 +8,9 @@ use std::collections::HashSet;
 use syn::Ident;
 
 use crate::{
-    Field, FieldType, Format, Provider, Representation, Shape, Structure, tracelogging::Types,
+    Field, FieldType, Format, Provider, Representation, Shape, Structure,
+    errors::{Tokens, bail, error},
+    tracelogging::Types,
 };
 
 /// The size in bytes of a `usize` in memory.
@@ -21,52 +23,45 @@ const IN_MEMORY: usize = 8;
 /// Returns an error at the first member that is not allowed in an element.
 pub fn element_size(structure: &Structure, types: Types<'_>) -> syn::Result<usize> {
     if structure.fields.is_empty() {
-        return Err(syn::Error::new(
+        bail!(
             structure.ident.span(),
-            format!(
-                "the structure `{}` is the element of an array and has no members; add one",
-                structure.ident
-            ),
-        ));
+            "the structure `{}` is the element of an array and has no members; add one",
+            structure.ident,
+        );
     }
     let mut size = 0;
     for member in &structure.fields {
         if let Some(sized) = member.form.sized
             && sized.size() != Some(IN_MEMORY)
         {
-            return Err(syn::Error::new_spanned(
-                &member.written,
-                format!(
-                    "the structure `{}` is the element of an array, and its member `{}` has more bytes \
-                     in memory than in the event; declare it as `{}`, or remove `#[repr({2})]`",
-                    structure.ident,
-                    member.ident,
-                    sized.name()
-                ),
-            ));
+            bail!(
+                Tokens(&member.written),
+                "the structure `{}` is the element of an array, and its member `{}` has more bytes \
+                 in memory than in the event; declare it as `{}`, or remove `#[repr({2})]`",
+                structure.ident,
+                member.ident,
+                sized.name(),
+            );
         }
         size += member_size(member, types).ok_or_else(|| {
-            syn::Error::new_spanned(
-                &member.written,
-                format!(
-                    "the structure `{}` is the element of an array, and the bytes of its member `{}` in \
-                     memory differ from those in the event; an element can have numbers, `bool`, \
-                     types such as `Guid` and `NtStatus`, `Pointer` with `#[address]`, maps, and \
-                     structures of these",
-                    structure.ident, member.ident
-                ),
+            error!(
+                Tokens(&member.written),
+                "the structure `{}` is the element of an array, and the bytes of its member `{}` \
+                 in memory differ from those in the event; an element can have numbers, `bool`, \
+                 types such as `Guid` and `NtStatus`, `Pointer` with `#[address]`, maps, and \
+                 structures of these",
+                structure.ident,
+                member.ident,
             )
         })?;
     }
     if let Some(parameter) = structure.generics.params.first() {
-        return Err(syn::Error::new_spanned(
-            parameter,
-            format!(
-                "the structure `{}` is the element of an array, whose members cannot borrow; remove the \
-                 lifetime",
-                structure.ident
-            ),
-        ));
+        bail!(
+            Tokens(parameter),
+            "the structure `{}` is the element of an array, whose members cannot borrow; remove \
+             the lifetime",
+            structure.ident,
+        );
     }
     Ok(size)
 }

@@ -1,9 +1,46 @@
 //! Collects the errors of a declaration.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt::Display};
 
 use proc_macro2::Span;
+use quote::ToTokens;
 use syn::Ident;
+
+/// The place of an error: a location, or all tokens of a syntax node.
+pub trait Place {
+    fn error(self, message: impl Display) -> syn::Error;
+}
+
+impl Place for Span {
+    fn error(self, message: impl Display) -> syn::Error {
+        syn::Error::new(self, message)
+    }
+}
+
+/// The tokens of a syntax node as the place of an error.
+pub struct Tokens<T>(pub T);
+
+impl<T: ToTokens> Place for Tokens<T> {
+    fn error(self, message: impl Display) -> syn::Error {
+        syn::Error::new_spanned(self.0, message)
+    }
+}
+
+/// Creates an error at a place, with a message as in `format!`.
+macro_rules! error {
+    ($place:expr, $($message:tt)*) => {
+        $crate::errors::Place::error($place, format_args!($($message)*))
+    };
+}
+
+/// Returns an error at a place, with a message as in `format!`.
+macro_rules! bail {
+    ($($arguments:tt)*) => {
+        return Err($crate::errors::error!($($arguments)*))
+    };
+}
+
+pub(crate) use {bail, error};
 
 /// A list of errors, all of which are reported.
 #[derive(Default)]
@@ -15,10 +52,6 @@ impl Errors {
             Some(errors) => errors.combine(error),
             None => self.0 = Some(error),
         }
-    }
-
-    pub fn at(&mut self, span: Span, message: impl std::fmt::Display) {
-        self.push(syn::Error::new(span, message));
     }
 
     pub fn append(&mut self, other: Self) {
@@ -56,13 +89,24 @@ impl Errors {
     }
 }
 
+/// Returns names in backquotes, separated by commas.
+pub fn quoted(names: impl IntoIterator<Item = impl Display>) -> String {
+    let names = names.into_iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the error for an undeclared name, listing the declared names.
-pub fn undeclared(what: &str, word: &Ident, names: impl Iterator<Item = String>) -> syn::Error {
-    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-    let declared = if names.is_empty() {
-        "the provider declares none".to_owned()
-    } else {
-        format!("declared: {}", names.join(", "))
-    };
-    syn::Error::new(word.span(), format!("the {what} `{word}` is not declared; {declared}"))
+pub fn undeclared(
+    what: &str,
+    word: &Ident,
+    names: impl IntoIterator<Item = impl Display>,
+) -> syn::Error {
+    let names = quoted(names);
+    if names.is_empty() {
+        return error!(
+            word.span(),
+            "the {what} `{word}` is not declared; the provider declares none"
+        );
+    }
+    error!(word.span(), "the {what} `{word}` is not declared; declared: {names}")
 }

@@ -13,7 +13,9 @@ use syn::{Ident, Type};
 
 use crate::{
     Encoding, Field, FieldType, Format, Representation, Scalar, Shape, Text,
-    elements::element_size, tracelogging::Types,
+    elements::element_size,
+    errors::{bail, error},
+    tracelogging::Types,
 };
 
 /// The maximum size of an event's data in bytes, if the event metadata is at most 256 bytes long.
@@ -247,27 +249,23 @@ impl Layout {
     ) -> syn::Result<Self> {
         let leaves = leaves(fields, encoding, types)?;
         let Some(most) = MAX_CONTENT.checked_sub(metadata_size.saturating_sub(256)) else {
-            return Err(syn::Error::new(
+            bail!(
                 span,
-                format!(
-                    "the event's metadata is {metadata_size} bytes long, which leaves no room for data \
-                     in an event of at most 64 KiB; shorten the names of the event and its fields"
-                ),
-            ));
+                "the event's metadata is {metadata_size} bytes long, which leaves no room for data \
+                 in an event of at most 64 KiB; shorten the names of the event and its fields",
+            );
         };
         let mut used = 0;
         for leaf in &leaves {
             used += leaf.size();
             if used > most {
                 let ident = &fields[leaf.field].ident;
-                return Err(syn::Error::new(
+                bail!(
                     ident.span(),
-                    format!(
-                        "the event is too large: its fields up to this one take {used} bytes, but \
-                         an event's data can be at most {most} bytes long; remove fields, shorten \
-                         arrays, or use a slice, which is cut if it does not fit"
-                    ),
-                ));
+                    "the event is too large: its fields up to this one take {used} bytes, but an \
+                     event's data can be at most {most} bytes long; remove fields, shorten arrays, \
+                     or use a slice, which is cut if it does not fit",
+                );
             }
         }
         let descriptors = descriptors(&leaves);
@@ -276,14 +274,12 @@ impl Layout {
             Encoding::Manifest => 0,
         };
         if leading + descriptors.len() > MAX_DATA_DESCRIPTORS {
-            return Err(syn::Error::new(
+            bail!(
                 span,
-                format!(
-                    "the event has {} data descriptors, and ETW accepts at most \
-                     {MAX_DATA_DESCRIPTORS}; combine strings and arrays, or split the event",
-                    leading + descriptors.len()
-                ),
-            ));
+                "the event has {} data descriptors, and ETW accepts at most \
+                 {MAX_DATA_DESCRIPTORS}; combine strings and arrays, or split the event",
+                leading + descriptors.len(),
+            );
         }
         let by_value = |at: usize| {
             let is_reference = matches!(fields[at].written, Type::Reference(_));
@@ -330,15 +326,13 @@ fn check_stack(
     sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
     let named = |(at, size): &(usize, usize)| format!("{size} for `{}`", fields[*at].ident);
     let largest: Vec<String> = sizes.iter().take(4).map(named).collect();
-    Err(syn::Error::new(
+    Err(error!(
         fields[sizes[0].0].ident.span(),
-        format!(
-            "a write of this event takes {all} bytes of the kernel stack for its values, but at most \
-             {MAX_STACK} are allowed; the largest parts are {}; take a structure by reference (`page: \
-             &Page`), put an array in the event's own fields, write several `Arguments` as one, or \
-             split the event",
-            largest.join(", "),
-        ),
+        "a write of this event takes {all} bytes of the kernel stack for its values, but at most \
+         {MAX_STACK} are allowed; the largest parts are {}; take a structure by reference (`page: \
+         &Page`), put an array in the event's own fields, write several `Arguments` as one, or \
+         split the event",
+        largest.join(", "),
     ))
 }
 
@@ -393,14 +387,12 @@ fn put_leaves(
             } else if let Some(structure) = types.structure(name) {
                 // `event_metadata` checks `TraceLogging` events.
                 if encoding == Encoding::Manifest && structure.fields.is_empty() {
-                    return Err(syn::Error::new(
+                    bail!(
                         structure.ident.span(),
-                        format!(
-                            "the structure `{}` has no members, and a manifest has no such structure; \
-                             add a member",
-                            structure.ident
-                        ),
-                    ));
+                        "the structure `{}` has no members, and a manifest has no such structure; \
+                         add a member",
+                        structure.ident,
+                    );
                 }
                 for member in &structure.fields {
                     put_leaves(leaves, path, at, member, encoding, types)?;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use syn::LitStr;
 
-use crate::attribute;
+use crate::{attribute, errors::error};
 
 /// The valid sequences in a message.
 const SUPPORTED: &str = "supported: `%1` to `%99` for a field, with a format as in `%1!x!`, `%%` for \
@@ -25,10 +25,7 @@ pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
     };
     // Columns count from 1, like the compiler's.
     let column = text.get(..at.start).map_or(0, |text| text.chars().count()) + 1;
-    Err(syn::Error::new(
-        place(message, &text, at),
-        format!("column {column} of the message: {what}"),
-    ))
+    Err(error!(place(message, &text, at), "column {column} of the message: {what}"))
 }
 
 /// Returns the first mistake in a message, and its range in bytes.

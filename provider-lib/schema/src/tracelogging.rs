@@ -11,7 +11,10 @@
 use etw_wire::{InType, TlgOutType, limits::MAX_STRUCT_MEMBERS};
 use syn::spanned::Spanned as _;
 
-use crate::{Field, FieldType, Format, Map, MapKind, Provider, Shape, Structure};
+use crate::{
+    Field, FieldType, Format, Map, MapKind, Provider, Shape, Structure,
+    errors::{bail, error},
+};
 
 /// Set in a byte that is followed by another byte of the same field: in the type before the output
 /// type, in the output type before the tag, and in a byte of a tag before the next one.
@@ -109,14 +112,12 @@ fn put_structure(
         .ok()
         .filter(|members| (1..=MAX_STRUCT_MEMBERS).contains(members))
         .ok_or_else(|| {
-            syn::Error::new(
+            error!(
                 structure.ident.span(),
-                format!(
-                    "the structure `{}` has {} fields; a structure in a TraceLogging event can have 1 \
-                     to {MAX_STRUCT_MEMBERS}",
-                    structure.ident,
-                    structure.fields.len()
-                ),
+                "the structure `{}` has {} fields; a structure in a TraceLogging event can have 1 \
+                 to {MAX_STRUCT_MEMBERS}",
+                structure.ident,
+                structure.fields.len(),
             )
         })?;
     match shape {
@@ -186,14 +187,12 @@ pub fn event_metadata(
     put_name(&mut block, name);
     put_fields(&mut block, fields, types)?;
     let Ok(size) = u16::try_from(block.len()) else {
-        return Err(syn::Error::new(
+        bail!(
             fields.first().map_or_else(proc_macro2::Span::call_site, |field| field.written.span()),
-            format!(
-                "the event's metadata is {} bytes long, but must not exceed 65,535; shorten names \
-                 or remove fields",
-                block.len()
-            ),
-        ));
+            "the event's metadata is {} bytes long, but must not exceed 65,535; shorten names or \
+             remove fields",
+            block.len(),
+        );
     };
     block[..2].copy_from_slice(&size.to_le_bytes());
     Ok(block)

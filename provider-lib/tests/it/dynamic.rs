@@ -169,121 +169,79 @@ impl fmt::Display for Failing {
     }
 }
 
-#[test]
-fn a_text_ends_where_its_formatting_fails() {
-    let etw = registered();
-    let mut event = DynamicEvent::<64, 64>::new();
-    event.start("Event");
-    event.format("text", format_args!("{Failing} after"));
-    write(&mut event);
-    assert_eq!(etw.writes()[0].described().1, ["text=\"before\""]);
-}
-
-#[test]
-fn a_name_ends_at_its_first_nul() {
-    let etw = registered();
-    let mut event = DynamicEvent::<64, 64>::new();
-    event.start("Ev\0ent");
-    event.u32("a\0b", 1);
-    write(&mut event);
-    let expected = ("Ev".to_owned(), vec!["a=1".to_owned()]);
-    assert_eq!(etw.writes()[0].described(), expected);
-}
-
-#[test]
-fn a_long_text_is_cut_counted_and_reported() {
+/// Writes an event with buffers of these sizes, and returns the number of its fields that were cut or
+/// omitted, which the provider must count, and the written events: name and fields.
+fn written<const M: usize, const D: usize>(
+    name: &str,
+    add: impl FnOnce(&mut DynamicEvent<M, D>),
+) -> (u16, Vec<(String, String)>) {
     let etw = registered();
     let before = PROVIDER.failures().cut();
-    let mut event = DynamicEvent::<64, 32>::new();
-    event.start("Event");
-    event.u32("number", 1);
-    event.format("text", format_args!("{}{}{}", "0123456789abcd", "é", "x!"));
-    event.u32("behind", 2);
-    assert_eq!(event.lost(), 1);
+    let mut event = DynamicEvent::<M, D>::new();
+    event.start(name);
+    add(&mut event);
     write(&mut event);
-    assert_eq!(PROVIDER.failures().cut() - before, 1);
+    assert_eq!(PROVIDER.failures().cut() - before, u64::from(event.lost()));
     let writes = etw.writes();
+    assert!(writes.iter().all(|one| one.event.level() == Level::ERROR));
+    let described = writes.iter().map(Written::described);
+    (event.lost(), described.map(|(name, fields)| (name, fields.join(", "))).collect())
+}
+
+#[test]
+fn what_does_not_fit_is_cut_counted_and_reported() {
+    let cut = |field: u16, length: usize, kept: usize| {
+        let fields =
+            format!("Event=\"E\", Id=0, Version=0, Field={field}, Length={length}, Kept={kept}");
+        ("FieldCut".to_owned(), fields)
+    };
+    let event = |fields: &str| ("E".to_owned(), fields.to_owned());
+    // A text ends where its formatting fails, and a name at its first NUL.
+    let found =
+        written::<64, 64>("E", |event| event.format("text", format_args!("{Failing} after")));
+    assert_eq!(found, (0, vec![event("text=\"before\"")]));
+    let found = written::<64, 64>("E\0vent", |event| event.u32("a\0b", 1));
+    assert_eq!(found, (0, vec![event("a=1")]));
     // Half of 32 bytes: the two bytes of "é" still fit, "x" does not.
-    let expected = ["number=1", "text=\"0123456789abcdé\"", "behind=2"];
-    assert_eq!(writes[1].described().1, expected);
-    let (name, fields) = writes[0].described();
-    assert_eq!(name, "FieldCut");
-    let expected = ["Event=\"Event\"", "Id=0", "Version=0", "Field=1", "Length=18", "Kept=16"];
-    assert_eq!(fields, expected);
-    assert_eq!(writes[0].event.level(), Level::ERROR);
-}
-
-#[test]
-fn nothing_follows_the_place_at_which_a_text_is_cut() {
-    let etw = registered();
-    let mut event = DynamicEvent::<64, 32>::new();
-    event.start("Event");
-    // The compiler would join literals into one part.
-    let (first, cut, after) = ("0123456789abcde", "é", "x");
-    event.format("text", format_args!("{first}{cut}{after}"));
-    assert_eq!(event.lost(), 1);
-    write(&mut event);
-    // There is room for one byte, so "é" does not fit.
-    let writes = etw.writes();
-    assert_eq!(writes[1].described().1, ["text=\"0123456789abcde\""]);
-}
-
-#[test]
-fn formatting_ends_where_a_text_is_full() {
-    let etw = registered();
+    let found = written::<64, 32>("E", |event| {
+        event.u32("number", 1);
+        event.format("text", format_args!("{}{}{}", "0123456789abcd", "é", "x!"));
+        event.u32("behind", 2);
+    });
+    let fields = "number=1, text=\"0123456789abcdé\", behind=2";
+    assert_eq!(found, (1, vec![cut(1, 18, 16), event(fields)]));
+    // There is room for one byte, so "é" does not fit, and nothing follows it. The compiler would join
+    // literals into one part.
+    let (first, part, after) = ("0123456789abcde", "é", "x");
+    let found = written::<64, 32>("E", |event| {
+        event.format("text", format_args!("{first}{part}{after}"));
+    });
+    assert_eq!((found.0, &found.1[1]), (1, &event("text=\"0123456789abcde\"")));
+    // Bytes are cut at half of the buffer.
+    let found = written::<64, 16>("E", |event| event.bytes("whole", &[1; 8]));
+    assert_eq!(found, (0, vec![event("whole=hex:0101010101010101")]));
+    let found = written::<64, 16>("E", |event| event.bytes("cut", &[2; 9]));
+    assert_eq!(found, (1, vec![cut(0, 9, 8), event("cut=hex:0202020202020202")]));
+    // The first part that does not fit ends a text, and a field that is omitted is not formatted.
     let parts = Cell::new(0);
-    let mut event = DynamicEvent::<64, 32>::new();
-    event.start("Event");
-    event.format("text", format_args!("{}", Endless(&parts, "x")));
-    // The first part that does not fit ends the text.
-    assert_eq!((parts.get(), event.lost()), (17, 1));
-    // A field that is omitted is not formatted.
-    event.str("rest", "0123456789abcdef");
-    event.format("none", format_args!("{}", Endless(&parts, "x")));
-    assert_eq!((parts.get(), event.lost()), (17, 3));
-    write(&mut event);
-    let writes = etw.writes();
-    assert_eq!(writes[0].described().1[3..], ["Field=0", "Length=17", "Kept=16"]);
-    assert_eq!(writes[1].described().1[0], "text=\"xxxxxxxxxxxxxxxx\"");
-}
-
-#[test]
-fn bytes_are_cut_at_half_of_the_buffer() {
-    let etw = registered();
-    let mut event = DynamicEvent::<64, 16>::new();
-    event.start("Event");
-    event.bytes("whole", &[1; 8]);
-    assert_eq!(event.lost(), 0);
-    event.start("Event");
-    event.bytes("cut", &[2; 9]);
-    assert_eq!(event.lost(), 1);
-    write(&mut event);
-    let writes = etw.writes();
-    assert_eq!(writes[1].described().1, ["cut=hex:0202020202020202"]);
-    let notice = writes[0].described().1;
-    assert_eq!(notice[3..], ["Field=0", "Length=9", "Kept=8"]);
-}
-
-#[test]
-fn fields_without_space_are_left_out_and_counted() {
-    let etw = registered();
-    let before = PROVIDER.failures().cut();
+    let found = written::<64, 32>("E", |event| {
+        event.format("text", format_args!("{}", Endless(&parts, "x")));
+        assert_eq!((parts.get(), event.lost()), (17, 1));
+        event.str("rest", "0123456789abcdef");
+        event.format("none", format_args!("{}", Endless(&parts, "x")));
+    });
+    assert_eq!((parts.get(), found.0, &found.1[0]), (17, 3, &cut(0, 17, 16)));
+    assert!(found.1[1].1.starts_with("text=\"xxxxxxxxxxxxxxxx\", "), "{found:?}");
     // The data has space for one number; after that, the metadata has space for one short name.
-    let mut event = DynamicEvent::<24, 12>::new();
-    event.start("Event");
-    event.u64("first", 1);
-    event.u64("no data", 2);
-    event.u32("no metadata either", 3);
-    event.u32("n", 4);
-    write(&mut event);
-    assert_eq!(etw.writes()[0].described().1, ["first=1", "n=4"]);
-    assert_eq!(PROVIDER.failures().cut() - before, 2);
-    let mut event = DynamicEvent::<8, 8>::new();
-    event.start("Längerer Name");
-    event.u32("x", 1);
-    assert_eq!(event.lost(), 2);
-    write(&mut event);
-    assert_eq!(etw.writes()[0].described(), ("Län".to_owned(), vec![]));
+    let found = written::<20, 12>("E", |event| {
+        event.u64("first", 1);
+        event.u64("no data", 2);
+        event.u32("no metadata either", 3);
+        event.u32("n", 4);
+    });
+    assert_eq!(found, (2, vec![event("first=1, n=4")]));
+    let found = written::<8, 8>("Längerer Name", |event| event.u32("x", 1));
+    assert_eq!(found, (2, vec![("Län".to_owned(), String::new())]));
 }
 
 #[test]

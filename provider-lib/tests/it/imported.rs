@@ -23,7 +23,7 @@ fn catalogs() -> [Catalog; 2] {
 }
 
 /// Returns a value of the type that the manifest's type is imported as.
-fn of<T: From<U>, U>(value: U) -> T {
+fn imported<T: From<U>, U>(value: U) -> T {
     value.into()
 }
 
@@ -31,7 +31,7 @@ fn extent(start: u64) -> trace::ArraysExtents {
     trace::ArraysExtents {
         kind: trace::X1V2::AB,
         start,
-        code: of(std::ptr::null::<u8>()),
+        code: imported(std::ptr::null::<u8>()),
         is_on: true.into(),
     }
 }
@@ -45,12 +45,12 @@ fn both_resources_decode_the_events() {
         0x1234,
         0x10,
         0xC000_0001,
-        of(5_u32),
+        imported(5_u32),
         Bool32::from(true),
         b'x',
         c"ansi",
-        of(std::ptr::without_provenance::<u8>(0xABCD)),
-        of(0x01DC_0000_0000_0000_i64),
+        imported(std::ptr::without_provenance::<u8>(0xABCD)),
+        imported(0x01DC_0000_0000_0000_i64),
         Ipv6Addr::LOCALHOST,
     ));
     emit!(trace::e_one_2(
@@ -157,30 +157,11 @@ fn a_value_is_cut_to_its_length() {
     let cut = trace::PROVIDER.failures().cut();
     let address = "127.0.0.1:443".parse().unwrap();
     let null = Pointer::new(std::ptr::null::<u8>());
-    emit!(trace::e_one_2(
-        address,
-        &[1; 300],
-        &[65; 300],
-        "",
-        &[7; 300],
-        &[],
-        &[0; 6],
-        &[0; 4],
-        &[0; 2],
-        &[null; 2],
-    ));
-    emit!(trace::e_one_2(
-        address,
-        &[1; 255],
-        &[65; 300],
-        "",
-        &[7; 300],
-        &[],
-        &[0; 6],
-        &[0; 4],
-        &[0; 2],
-        &[null; 2],
-    ));
+    for bytes in [&[1; 300][..], &[1; 255]] {
+        let (numbers, mac, tag, drive, frames) = (&[7; 300], &[0; 6], &[0; 4], &[0; 2], &[null; 2]);
+        let text = &[65; 300];
+        emit!(trace::e_one_2(address, bytes, text, "", numbers, &[], mac, tag, drive, frames));
+    }
     let written = turn.writes();
     trace::unregister().unwrap();
     assert_eq!(trace::PROVIDER.failures().cut() - cut, 1);

@@ -13,6 +13,10 @@ mod documents;
 mod dynamic;
 mod elements;
 mod enable_state;
+/// The declaration with everything that can be declared compiles; tests of `wdk-etw-build` write its
+/// manifest.
+#[path = "../../build/tests/fixture/everything.rs"]
+mod everything;
 pub mod exported;
 mod field_types;
 mod from_wpp;
@@ -22,7 +26,6 @@ mod imported;
 mod large;
 mod limits;
 pub mod lints;
-mod manifest;
 mod names;
 mod parallel;
 mod presentations;

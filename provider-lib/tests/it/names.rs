@@ -275,6 +275,11 @@ fn decoded(written: &Written, catalog: &Catalog) -> (String, String) {
     (name, fields.join(", "))
 }
 
+/// Writes events that have the same fields.
+macro_rules! emit_each {
+    ($provider:ident: $($event:ident),*) => { $(emit!($provider::$event(1, "x"));)* };
+}
+
 /// Writes every event of one of the modules, in a scope with its own names.
 macro_rules! write_events {
     ($provider:ident) => {{
@@ -321,19 +326,7 @@ macro_rules! write_events {
             guid,
             &guid
         ));
-        emit!($provider::Some(1, "x"));
-        emit!($provider::Option(1, "x"));
-        emit!($provider::u32(1, "x"));
-        emit!($provider::u64(1, "x"));
-        emit!($provider::usize(1, "x"));
-        emit!($provider::bool(1, "x"));
-        emit!($provider::str(1, "x"));
-        emit!($provider::u8(1, "x"));
-        emit!($provider::core(1, "x"));
-        emit!($provider::wdk_etw(1, "x"));
-        emit!($provider::write(1, "x"));
-        emit!($provider::is_enabled(1, "x"));
-        emit!($provider::DESCRIPTOR(1, "x"));
+        emit_each!($provider: Some, Option, u32, u64, usize, bool, str, u8, core, wdk_etw, write, is_enabled, DESCRIPTOR);
         emit!($provider::options(1, "x"), flags = wdk_etw::WriteFlags::NONE);
         emit!($provider::r#type(1, "x"));
         emit!($provider::O(1, "x"));

@@ -120,14 +120,16 @@ impl<const N: usize> Entered<N> {
     }
 
     /// Returns the entries of a thread.
-    fn of(&self, thread: u64) -> impl Iterator<Item = &Entry> {
+    fn entries_of(&self, thread: u64) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |entry| {
             entry.thread.load(Ordering::Relaxed) == thread && entry.span() != 0
         })
     }
 
     fn newest(&self, thread: u64, span: u64) -> Option<&Entry> {
-        self.of(thread).filter(|entry| entry.span() == span).max_by_key(|entry| entry.order())
+        self.entries_of(thread)
+            .filter(|entry| entry.span() == span)
+            .max_by_key(|entry| entry.order())
     }
 
     /// Records that a thread leaves a span. Returns the activities to exchange, or `None` if the
@@ -140,7 +142,7 @@ impl<const N: usize> Entered<N> {
             return None;
         }
         let next = self
-            .of(thread)
+            .entries_of(thread)
             .filter(|other| other.order() > entry.order())
             .min_by_key(|other| other.order());
         let left = Left { activity: entry.activity.load(), previous: entry.previous.load() };
@@ -187,7 +189,7 @@ impl<const N: usize> Entered<N> {
 
     /// Returns the span that a thread entered last, with its activity.
     pub fn current(&self, thread: u64) -> Option<(u64, ActivityId)> {
-        self.of(thread)
+        self.entries_of(thread)
             .max_by_key(|entry| entry.order())
             .map(|entry| (entry.span(), entry.activity.load()))
     }

@@ -188,7 +188,7 @@ fn no_error_depends_on_the_sources_of_the_standard_library() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
     let files = fs::read_dir(folder).expect("the folder exists");
     let paths = files.map(|file| file.expect("the folder can be read").path());
-    let errors = paths.filter(|path| path.extension().is_some_and(|of| of == "stderr"));
+    let errors = paths.filter(|path| path.extension().is_some_and(|it| it == "stderr"));
     let mut count = 0;
     for path in errors {
         let text = fs::read_to_string(&path).expect("the file can be read");

@@ -1,4 +1,4 @@
-//! Mock ETW routines of ntoskrnl.exe. They record calls, fail on demand and send notifications.
+//! Mock ETW routines of ntoskrnl.exe and, for user mode, of advapi32.dll. They record calls, fail on demand and send notifications.
 //! Only one test uses them at a time.
 
 #![allow(
@@ -15,6 +15,8 @@ use std::{
 };
 
 mod sync;
+#[cfg(not(windows))]
+mod user;
 
 use etl_file::PointerSize;
 use etl_file::decode::Value;
@@ -401,13 +403,13 @@ extern "system" fn EtwRegister(
     let context = context as usize;
     let (status, enabled, issued) = with(|etw| {
         etw.calls.push(Call::Register(*provider));
-        if etw.register_status >= 0 {
+        if etw.register_status == 0 {
             etw.issued += 1;
             etw.registered = callback.map(|callback| (callback, context));
         }
         (etw.register_status, etw.enabled_before, etw.issued)
     });
-    if status >= 0 {
+    if status == 0 {
         if let (Some((level, any, all)), Some(callback)) = (enabled, callback) {
             call(callback, context, ENABLE, level, any, all);
         }
@@ -579,7 +581,7 @@ extern "system" fn ExFreePoolWithTag(block: *mut c_void, tag: u32) {
     with(|etw| {
         etw.calls.push(Call::Free(tag));
         let mut blocks = etw.blocks.iter();
-        let at = blocks.position(|of| of.start == block.addr() && of.tag == tag);
+        let at = blocks.position(|one| one.start == block.addr() && one.tag == tag);
         drop(etw.blocks.remove(at.expect("a block of this tag")));
     });
 }

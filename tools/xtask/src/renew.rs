@@ -64,8 +64,9 @@ const PARTS: [Part; 14] = [
     part("expanded", "the expansions of two events", || {
         test("wdk-etw-macros", &["--lib", "expanded::"])
     }),
-    part("errors", "the errors of declarations that must not compile", || {
-        test("etw-compile-fail", &[])
+    part("errors", "the errors of declarations, and what those without mistakes mean", || {
+        test("etw-compile-fail", &[])?;
+        test("wdk-etw-schema", &["--test", "it", "--", "accepted", "refused"])
     }),
     part("snapshots", "the outputs of etl", snapshots),
     part("routines", "the lists of the stand-in kernel's routines", || {

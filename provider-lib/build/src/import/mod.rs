@@ -217,22 +217,19 @@ impl Writer<'_> {
                 Some(Missing::Message(_)) => self.event(event, &names, &mut taken, false),
                 None => self.event(event, &names, &mut taken, true),
             };
-            let (id, version) = (event.id, event.version);
-            match (source, missing) {
+            let (part, why) = match (source, missing) {
+                (Err(why), _) => ("", why),
                 (Ok(source), missing) => {
                     events.push((source, number));
-                    if let Some(Missing::Message(why)) = missing {
-                        let what = format!(
-                            "the message of event {id} version {version} was not imported: {why}"
-                        );
-                        self.note(event.at, what);
-                    }
+                    let Some(Missing::Message(why)) = missing else { continue };
+                    ("the message of ", why.clone())
                 }
-                (Err(why), _) => {
-                    let what = format!("event {id} version {version} was not imported: {why}");
-                    self.note(event.at, what);
-                }
-            }
+            };
+            let (id, version) = (event.id, event.version);
+            self.note(
+                event.at,
+                format!("{part}event {id} version {version} was not imported: {why}"),
+            );
         }
         for ((at, width), name) in std::mem::take(&mut self.maps) {
             if let Some(map) = provider.maps.get(at) {
@@ -328,6 +325,21 @@ impl Writer<'_> {
         idents
     }
 
+    /// Returns the unique name of an enum's variant, and the variant. `taken` contains the enum's
+    /// identifiers, and `names` the names in the declaration's manifest.
+    fn variant(
+        &self,
+        local: &str,
+        message: Option<usize>,
+        value: &Literal,
+        taken: &mut HashSet<String>,
+        names: &mut HashSet<String>,
+    ) -> (String, TokenStream) {
+        let (name, rename) = unique_named(&pascal(local), local, taken, names);
+        let (doc, variant) = (self.describe(message), ident(&name));
+        (name, quote!(#doc #rename #variant = #value))
+    }
+
     fn levels(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let standard = winmeta::LEVELS.iter();
         let mut taken: HashSet<String> = standard.map(|one| one.ident.to_owned()).collect();
@@ -340,12 +352,11 @@ impl Writer<'_> {
                 idents.push(None);
                 continue;
             }
-            let local = level.name.local();
-            let (name, rename) = unique_named(&pascal(local), local, &mut taken, &mut names);
-            let doc = self.describe(level.message);
-            let variant = ident(&name);
             let value = Literal::u8_unsuffixed(level.value);
-            variants.push(quote!(#doc #rename #variant = #value));
+            let local = level.name.local();
+            let (name, variant) =
+                self.variant(local, level.message, &value, &mut taken, &mut names);
+            variants.push(variant);
             idents.push(Some(name));
         }
         if !variants.is_empty() {
@@ -371,13 +382,11 @@ impl Writer<'_> {
                 self.note(task.at, what);
                 continue;
             }
-            let local = task.name.local();
-            let (name, rename) = unique_named(&pascal(local), local, &mut taken, &mut names);
-            by_value.insert(task.value, name.clone());
-            let doc = self.describe(task.message);
-            let variant = ident(&name);
             let value = Literal::u16_unsuffixed(task.value);
-            variants.push(quote!(#doc #rename #variant = #value));
+            let local = task.name.local();
+            let (name, variant) = self.variant(local, task.message, &value, &mut taken, &mut names);
+            by_value.insert(task.value, name.clone());
+            variants.push(variant);
             idents.push(Some(name));
         }
         if !variants.is_empty() {
@@ -435,15 +444,11 @@ impl Writer<'_> {
                 None => &mut of_all,
                 Some(_) => taken.entry(task).or_insert_with(|| of_all.clone()),
             };
-            let local = opcode.name.local();
-            let names = names.entry(task).or_default();
-            let (name, rename) = unique_named(&pascal(local), local, variants, names);
-            by_value.insert((task, opcode.value), name.clone());
-            let doc = self.describe(opcode.message);
-            let variant = ident(&name);
             let value = Literal::u8_unsuffixed(opcode.value);
-            let list = lists.entry(task).or_default();
-            list.push(quote!(#doc #rename #variant = #value));
+            let (local, names) = (opcode.name.local(), names.entry(task).or_default());
+            let (name, variant) = self.variant(local, opcode.message, &value, variants, names);
+            by_value.insert((task, opcode.value), name.clone());
+            lists.entry(task).or_default().push(variant);
             idents[at] = Some(name);
         }
         for (task, variants) in lists {

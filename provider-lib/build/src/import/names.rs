@@ -52,25 +52,20 @@ pub fn pascal(name: &str) -> String {
 
 /// Returns a unique name.
 pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
-    let mut candidate = name.to_owned();
-    let mut number = 2;
-    while !taken.insert(candidate.clone()) {
-        candidate = format!("{name}_{number}");
-        number += 1;
-    }
-    candidate
+    numbered(name, "_", taken)
 }
 
 /// Returns a unique name for a type, in upper camel case.
 pub fn unique_type(name: &str, taken: &mut HashSet<String>) -> String {
-    let between = if name.ends_with(|last: char| last.is_ascii_digit()) { "V" } else { "" };
-    let mut candidate = name.to_owned();
-    let mut number = 2;
-    while !taken.insert(candidate.clone()) {
-        candidate = format!("{name}{between}{number}");
-        number += 1;
-    }
-    candidate
+    let ends_with_digit = name.ends_with(|last: char| last.is_ascii_digit());
+    numbered(name, if ends_with_digit { "V" } else { "" }, taken)
+}
+
+/// Returns a name that is not taken: the name itself, or the name with a number.
+fn numbered(name: &str, between: &str, taken: &mut HashSet<String>) -> String {
+    let others = (2..).map(|number| format!("{name}{between}{number}"));
+    let mut all = std::iter::once(name.to_owned()).chain(others);
+    all.find(|candidate| taken.insert(candidate.clone())).unwrap_or_default()
 }
 
 /// Returns a unique identifier for a definition, and the attribute that keeps its name. If another

@@ -193,16 +193,17 @@ mod tests {
             let (in_type, out_type) = declared.manifest(Format::Default);
             scalar(in_type, out_type).map(|kind| kind.inner.to_string().replace(' ', ""))
         };
-        let of = |scalar: Scalar| scalar.manifest(Format::Default);
+        let manifest = |scalar: Scalar| scalar.manifest(Format::Default);
         for declared in Scalar::ALL.iter().copied() {
             let first = Scalar::ALL.iter().find(|other| {
                 let mut formats = Format::ALL.iter().filter(|format| other.has_format(**format));
                 let is_imported = |format| format != Format::Hex || !other.is_signed();
-                formats
-                    .any(|format| is_imported(*format) && other.manifest(*format) == of(declared))
+                formats.any(|format| {
+                    is_imported(*format) && other.manifest(*format) == manifest(declared)
+                })
             });
             // The type of a `win:Binary` depends on its length.
-            let first = first.filter(|_| of(declared).0 != InType::Binary);
+            let first = first.filter(|_| manifest(declared).0 != InType::Binary);
             assert_eq!(imported(declared), first.map(|one| one.name().to_owned()), "{declared:?}");
         }
         for (declared, expected) in [

@@ -37,31 +37,6 @@ fn imported(manifest: &Manifest) -> (String, usize) {
 }
 
 #[test]
-fn an_imported_declaration_agrees_with_its_manifest() {
-    for template in [
-        "<data name='A' inType='win:CountedBinary'/><data name='N' inType='win:UInt16'/>\
-         <data name='Values' inType='win:UInt32' count='N'/>",
-        "<struct name='S'><data name='A' inType='win:CountedBinary'/>\
-         <data name='B' inType='win:UInt8'/></struct>",
-        "<data name='A' inType='win:Binary' outType='win:IPv6'/>",
-        "<data name='A' inType='win:Binary' outType='win:IPv6' length='16'/>",
-        "<data name='A' inType='win:Binary' length='16'/>",
-        "<data name='L' inType='win:UInt16'/><data name='A' inType='win:AnsiString' \
-         outType='xs:string' length='L'/>",
-        "<data name='L' inType='win:UInt16'/><data name='A' inType='win:AnsiString' \
-         outType='win:Utf8' length='L'/>",
-        "<data name='Len' inType='win:UInt16'/><data name='Data' inType='win:Binary' \
-         length='Len'/><data name='DataLength' inType='win:UInt32'/>",
-        "<struct name='S'><data name='A&amp;B' inType='win:UInt32'/>\
-         <data name='T' inType='win:AnsiString'/></struct>",
-    ] {
-        let (source, notes) = imported(&with_template(template));
-        assert!(source.contains("pub fn event_1("), "{template}: {source}");
-        assert_eq!(notes, 0, "{template}");
-    }
-}
-
-#[test]
 fn a_different_layout_disagrees() {
     let two = with_template("<data name='A' inType='win:Binary' length='16' count='3'/>");
     let one = with_template("<data name='A' inType='win:Binary' length='16'/>");
@@ -108,113 +83,12 @@ fn a_channel_after_one_that_is_not_imported_has_a_different_keyword_bit() {
          <events><event value='1' channel='OP' level='win:Error'/></events>",
         "",
     );
-    let (source, notes) = imported(&manifest);
-    assert!(!source.contains("pub fn event_1"), "{source}");
-    assert_eq!(notes, 1);
     let alone = "#[provider(name = \"P\", guid = \"11111111-2222-3333-4444-555555555555\", encoding = \
                  manifest)]\nmod t {\n #[channels]\n enum Channel { #[channel(Operational)] Op = 16 }\n \
                  #[event(id = 1, level = Error, keyword = none, channel = Op)]\n fn x();\n}";
     let wrong = compare::disagreements(&declared(alone), &manifest);
     let text = wrong[0].to_string();
     assert!(text.contains("the channel keyword is"), "{text}");
-}
-
-/// An event of the standard level Error.
-const EVENT: &str = "<events><event value='1' level='win:Error'/></events>";
-const WITH_TEMPLATE: &str = "<events><event value='1' template='T' level='win:Error'/></events>";
-
-#[test]
-fn unusual_parts_are_imported() {
-    let channels = [("Admin", 16), ("Operational", 17), ("Analytic", 18), ("Debug", 19)];
-    let channels = channels.map(|(name, value)| {
-        format!("<channel name='P/{name}' chid='{name}' type='{name}' value='{value}'/>")
-    });
-    for (case, inside, strings, parts, missing) in [
-        (
-            "names that Rust already has are replaced",
-            "<tasks><task name='Self' value='1'/></tasks>\
-             <opcodes><opcode name='Start' value='10'/></opcodes>\
-             <maps><valueMap name='Port'><map value='1' message='$(string.self)'/></valueMap></maps>\
-             <templates><template tid='T'><data name='a' inType='win:UInt32' map='Port'/></template>\
-             </templates><events><event value='1' task='Self' opcode='Start' template='T'/>\
-             <event value='2' opcode='win:Start'/></events>"
-                .to_owned(),
-            "self",
-            "opcode = Start_2|opcode = Start)|a: Port2|NSelf",
-            "",
-        ),
-        (
-            "keywords avoid the constants of a declaration",
-            "<keywords><keyword name='Provider' mask='0x1'/><keyword name='Id' mask='0x2'/>\
-             <keyword name='Group' mask='0x4'/></keywords>\
-             <events><event value='1' keywords='Provider Id Group' level='win:Error'/></events>"
-                .to_owned(),
-            "",
-            "#[name = \"Provider\"]|#[name = \"Id\"]|#[name = \"Group\"]",
-            "const PROVIDER: Keyword|const ID: Keyword|const GROUP: Keyword",
-        ),
-        (
-            "the first level of a provider's own is 16",
-            "<levels><level name='Detail' value='16'/></levels>\
-             <events><event value='1' level='Detail'/></events>"
-                .to_owned(),
-            "",
-            "Detail = 16,|level = Detail",
-            "",
-        ),
-        (
-            "a name that a map has in Rust only is not another map's",
-            "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap>\
-             <valueMap name='Kind2'><map value='2' message='$(string.Two)'/></valueMap></maps>\
-             <templates><template tid='T'><data name='A' inType='win:UInt8' map='Kind'/>\
-             <data name='B' inType='win:UInt16' map='Kind'/>\
-             <data name='C' inType='win:UInt8' map='Kind2'/></template></templates>"
-                .to_owned()
-                + WITH_TEMPLATE,
-            "One Two",
-            "",
-            "",
-        ),
-        (
-            "an array of structures has members with a map",
-            "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap></maps>\
-             <templates><template tid='T'><struct name='S' count='2'>\
-             <data name='A' inType='win:UInt8' map='Kind'/><data name='B' inType='win:UInt8'/></struct>\
-             </template></templates>"
-                .to_owned()
-                + WITH_TEMPLATE,
-            "One",
-            "a: Kind",
-            "",
-        ),
-        (
-            "a channel of each type is imported",
-            format!("<channels>{}</channels>{EVENT}", channels.concat()),
-            "",
-            "#[channel(Admin)]|#[channel(Operational)]|#[channel(Analytic)]|#[channel(Debug)]",
-            "",
-        ),
-    ] {
-        let string = |text| format!("<string id='{text}' value='{text}'/>");
-        let strings: String = strings.split_whitespace().map(string).collect();
-        let (source, notes) = imported(&read(&inside, &strings));
-        let has = |part: &str| source.contains(part);
-        assert!(parts.split('|').all(has), "{case}: {source}");
-        let mut missing = missing.split('|').filter(|part| !part.is_empty());
-        assert!(!missing.any(has), "{case}: {source}");
-        assert_eq!(notes, 0, "{case}: {source}");
-    }
-}
-
-#[test]
-fn a_percent_sign_that_stands_for_nothing_is_left_out() {
-    let manifest = read(
-        "<templates><template tid='T'><data name='a' inType='win:UInt32'/></template></templates>\
-         <events><event value='1' template='T' level='win:Error' message='$(string.S)'/></events>",
-        "<string id='S' value='100%% of %1% x, %s%.%n100%'/>",
-    );
-    let (source, _) = imported(&manifest);
-    assert!(source.contains(r#"message = "100%% of %1 x, s.%n100%%""#), "{source}");
 }
 
 #[test]
@@ -466,44 +340,11 @@ fn a_keyword_has_a_bit_of_the_provider() {
 }
 
 #[test]
-fn a_map_has_the_values_of_its_type_and_its_name_only_if_it_is_another() {
-    let manifest = read(
-        "<maps><valueMap name='Kind'><map value='255' message='$(string.Most)'/>\
-         <map value='256' message='$(string.More)'/></valueMap></maps>\
-         <templates><template tid='T'><data name='A' inType='win:UInt8' map='Kind'/>\
-         <data name='B' inType='win:UInt16' map='Kind'/></template></templates>\
-         <events><event value='1' template='T' level='win:Error'/></events>",
-        "<string id='Most' value='Most'/><string id='More' value='More'/>",
-    );
-    let imported = import::declaration(&manifest, None);
-    let maps: Vec<&str> = imported
-        .source
-        .split("#[map]")
-        .skip(1)
-        .map(|map| map.split_inclusive('}').next().unwrap())
-        .collect();
-    let [one, other] = &maps[..] else {
-        panic!("{}", imported.source);
-    };
-    let (narrow, wide) = if one.contains("#[repr(u8)]") { (one, other) } else { (other, one) };
-    assert!(narrow.contains("Most = 255") && !narrow.contains("More"), "{narrow}");
-    assert!(wide.contains("Most = 255") && wide.contains("More = 256"), "{wide}");
-    // The second map has a different name only in Rust.
-    let names = |map: &str| (map.contains("#[name = \"Kind\"]"), map.contains("enum Kind {"));
-    assert_eq!((names(narrow), names(wide)), ((false, true), (true, false)), "{}", imported.source);
-}
-
-#[test]
-fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field() {
+fn a_count_of_several_values_is_not_part_of_the_next_field() {
     let mut manifest = with_template(
         "<data name='N' inType='win:UInt16'/><data name='A' inType='win:UInt32' count='N'/>\
          <data name='B' inType='win:UInt32' count='N'/>",
     );
-    let (source, notes) = imported(&manifest);
-    assert_eq!(notes, 0);
-    assert!(source.contains("n: u16"), "{source}");
-    assert_eq!(source.matches("#[count(field = n)]").count(), 2, "{source}");
-
     // Only in resources can a count consist of several values.
     let properties = &mut manifest.providers[0].templates[0].properties;
     properties.pop();

@@ -1,9 +1,9 @@
 //! Tests the declaration imported from a manifest with odd names and every form of field. Tests of
 //! `wdk-etw` compile it and write its events.
 
-use std::{env, fs};
+use std::{env, fmt::Write as _, fs};
 
-use etw_manifest::{Presentation, PropertyKind};
+use etw_manifest::{Presentation, PropertyKind, compare::disagreements};
 use proc_macro2::TokenStream;
 use wdk_etw_build::import;
 
@@ -125,22 +125,48 @@ fn the_settings_of_channels_are_imported() {
     }
 }
 
-#[test]
-fn settings_of_channels_that_a_declaration_cannot_have_are_noted() {
-    for (settings, inside, note) in [
-        (" access='everyone'", "", "the access of the channel P/Op is omitted: \"everyone\""),
-        ("", "<logging><maxSize>4096</maxSize></logging>", "the maxSize of the channel P/Op"),
-        ("", "<logging><autoBackup>true</autoBackup></logging>", "it needs retention = true"),
-        ("", "<publishing><level>4</level></publishing>", "the session (`publishing`) of the"),
-    ] {
-        let inside = format!(
-            "<channels><channel name='P/Op' type='Operational' value='16'{settings}>{inside}\
-             </channel></channels>"
-        );
-        let imported = import::declaration(&read(&man(&inside, "")), None);
-        let notes = notes(&imported);
-        assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains(note), "{notes:?}");
-        assert_eq!(declared(&imported.source).providers[0].channels.len(), 1);
+/// Returns the text of `imports.txt` with the declarations and notes of the cases.
+fn with_declarations(text: &str) -> String {
+    let mut parts = text.split("\n\n");
+    let mut all = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let case = part.lines().filter(|line| !line.starts_with(['|', '!']));
+        let case: Vec<&str> = case.collect();
+        let xml = case.iter().copied().filter(|line| !line.starts_with('#'));
+        let (strings, mut inside): (String, String) =
+            xml.partition(|line| line.starts_with("<string "));
+        if inside.starts_with("<data") || inside.starts_with("<struct") {
+            inside = format!(
+                "<templates><template tid='T'>{inside}</template></templates>\
+                 <events><event value='1' template='T' level='win:Error'/></events>"
+            );
+        }
+        let manifest = read(&man(&inside, &strings));
+        let imported = import::declaration(&manifest, None);
+        let disagreements = disagreements(&declared(&imported.source), &manifest);
+        assert_eq!(disagreements, [], "{}", imported.source);
+        write!(all, "\n\n{}", case.join("\n")).unwrap();
+        for line in imported.source.lines() {
+            write!(all, "\n{}", format!("| {line}").trim_end()).unwrap();
+        }
+        for note in notes(&imported) {
+            write!(all, "\n! {note}").unwrap();
+        }
     }
+    all + "\n"
+}
+
+#[test]
+fn parts_of_manifests_are_imported() {
+    let path = fixture("../imports.txt");
+    let text = fs::read_to_string(&path).unwrap();
+    let found = with_declarations(&text);
+    if env::var_os(RENEW).is_some() {
+        fs::write(&path, &found).unwrap();
+        return;
+    }
+    for (found, expected) in found.lines().zip(text.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert!(found == text, "imports.txt is out of date: `cargo xtask renew fixtures` writes it");
 }

@@ -16,7 +16,9 @@ use super::{
     words::{Given, item},
 };
 use crate::{
-    Field, FieldType, Level, Structure, attribute, check, errors::undeclared, tracelogging::Types,
+    Field, FieldType, Level, Structure, attribute, check,
+    errors::{bail, error, undeclared},
+    tracelogging::Types,
 };
 
 /// An event that is declared at its call site: `event!(PROVIDER, "Name", level = Info,
@@ -120,14 +122,12 @@ fn structures_of(fields: &mut [Field]) -> syn::Result<Vec<Structure>> {
         if let FieldType::Named(name) = &field.kind
             && !structures.iter().any(|one| one.ident == *name)
         {
-            return Err(syn::Error::new(
+            bail!(
                 name.span(),
-                format!(
-                    "the type `{name}` is not a field type, and `event!` does not know the maps and structures \
-                     of a declaration; write a map's number, as in `kind: u32 = kind.0`, or declare the \
-                     event in the provider's module"
-                ),
-            ));
+                "the type `{name}` is not a field type, and `event!` does not know the maps and \
+                 structures of a declaration; write a map's number, as in `kind: u32 = kind.0`, or \
+                 declare the event in the provider's module",
+            );
         }
     }
     Ok(structures)
@@ -136,11 +136,11 @@ fn structures_of(fields: &mut [Field]) -> syn::Result<Vec<Structure>> {
 /// Sets the event's rate limit, or returns an error if it already has one.
 fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result<()> {
     if limit.replace(new).is_some() {
-        return Err(syn::Error::new(
+        bail!(
             word.span(),
-            "an event can have only one rate limit: `every = …`, `once` or `limit = …`; remove \
-             the others",
-        ));
+            "an event can have only one rate limit: `every = …`, `once` or `limit = …`; remove the \
+             others",
+        );
     }
     Ok(())
 }
@@ -158,8 +158,7 @@ fn put_fields(
         let ident: Ident = inside.parse()?;
         let without = |what| {
             move |error: syn::Error| {
-                let text = format!("expected the field's {what}, as in `{{ length: u32 = 1 }}`");
-                syn::Error::new(error.span(), text)
+                error!(error.span(), "expected the field's {what}, as in `{{ length: u32 = 1 }}`")
             }
         };
         inside.parse::<Token![:]>().map_err(without("type"))?;
@@ -189,10 +188,10 @@ fn provider(input: ParseStream<'_>) -> syn::Result<Expr> {
 /// Parses the event's name.
 fn event_name(input: ParseStream<'_>) -> syn::Result<LitStr> {
     input.parse().map_err(|error| {
-        syn::Error::new(
+        error!(
             error.span(),
-            "expected the event's name, a string literal because it is part of the event's constant \
-             metadata: `event!(PROVIDER, \"Name\", level = Info, keyword = none)`",
+            "expected the event's name, a string literal because it is part of the event's \
+             constant metadata: `event!(PROVIDER, \"Name\", level = Info, keyword = none)`",
         )
     })
 }
@@ -201,10 +200,10 @@ fn event_name(input: ParseStream<'_>) -> syn::Result<LitStr> {
 fn argument(input: ParseStream<'_>, given: &mut Given) -> syn::Result<Ident> {
     let word: Ident = input.parse()?;
     if input.peek(Token![:]) {
-        return Err(syn::Error::new(
+        bail!(
             word.span(),
-            format!("the fields of an event are in braces: write `{{ {word}: type = value, … }}`"),
-        ));
+            "the fields of an event are in braces: write `{{ {word}: type = value, … }}`",
+        );
     }
     given.once(&word)?;
     Ok(word)
@@ -276,14 +275,12 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             "tag" => tag = attribute::tag_of(&input.parse()?)?,
             option if OPTIONS.contains(&option) => options.push((word, input.parse()?)),
             _ => {
-                return Err(syn::Error::new(
+                bail!(
                     word.span(),
-                    format!(
-                        "unknown argument `{word}` of an event; supported: `level`, `keyword`, \
-                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, `except_sessions`, \
-                         `every`, `once`, `limit`, and the fields `{{ field: type = value, … }}`"
-                    ),
-                ));
+                    "unknown argument `{word}` of an event; supported: `level`, `keyword`, \
+                     `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, `except_sessions`, \
+                     `every`, `once`, `limit`, and the fields `{{ field: type = value, … }}`",
+                );
             }
         }
     }

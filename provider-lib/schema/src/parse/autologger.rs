@@ -3,12 +3,15 @@
 use etw_wire::autologger::{MAX_FILE_NAME, NEW_FILE, PROVIDER, SESSION, Setting, conflict};
 use proc_macro2::Span;
 use syn::{
-    Expr, ExprLit, Ident, Lit, LitStr, Token, ext::IdentExt as _, parenthesized,
-    parse::ParseStream, spanned::Spanned as _, token,
+    Expr, ExprLit, Ident, Lit, LitStr, parenthesized, parse::ParseStream, spanned::Spanned as _,
+    token,
 };
 
-use super::words::{Given, alone, constant_of, guid, value};
-use crate::{AutoLogger, Guid, Provider};
+use super::words::{alone, arguments, constant_of, guid, value};
+use crate::{
+    AutoLogger, Guid, Provider,
+    errors::{bail, error, quoted},
+};
 
 /// The characters, besides letters and digits, of session names and paths in INF files.
 const IN_NAMES: &str = "_-. ()";
@@ -37,10 +40,7 @@ impl Written {
         }
         let inside;
         parenthesized!(inside in input);
-        let mut given = Given::default();
-        while !inside.is_empty() {
-            let word = inside.call(Ident::parse_any)?;
-            given.once(&word)?;
+        arguments(&inside, |word| {
             let name = word.to_string();
             match name.as_str() {
                 "session" => written.session = Some(value(&inside)?),
@@ -49,24 +49,18 @@ impl Written {
                 _ => {
                     let known = settings().find(|one| one.ident == Some(name.as_str()));
                     let Some(setting) = known else {
-                        let names = settings().filter_map(|one| one.ident);
-                        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-                        return Err(syn::Error::new(
+                        let names = quoted(settings().filter_map(|one| one.ident));
+                        bail!(
                             word.span(),
-                            format!(
-                                "unknown setting `{name}` of an autologger; supported: `session`, \
-                                 `guid`, `file_name`, {}",
-                                names.join(", ")
-                            ),
-                        ));
+                            "unknown setting `{name}` of an autologger; supported: `session`, \
+                             `guid`, `file_name`, {names}",
+                        );
                     };
-                    written.values.push((setting, word, value(&inside)?));
+                    written.values.push((setting, word.clone(), value(&inside)?));
                 }
             }
-            if !inside.is_empty() {
-                inside.parse::<Token![,]>()?;
-            }
-        }
+            Ok(())
+        })?;
         Ok(written)
     }
 
@@ -76,28 +70,24 @@ impl Written {
         let name = session.map_or_else(|| format!("{}-Boot", provider.name), LitStr::value);
         let at = session.map_or(self.word, LitStr::span);
         if !is_plain(&name, IN_NAMES) {
-            return Err(syn::Error::new(
+            bail!(
                 at,
-                format!(
-                    "{name:?} cannot be the name of a session: expected letters of ASCII, digits and \
-                     any of `_`, `-`, `.`, space and parentheses, without a space at either end or a \
-                     period at the end, as in `autologger(session = \"Contoso-Boot\")`"
-                ),
-            ));
+                "{name:?} cannot be the name of a session: expected letters of ASCII, digits and \
+                 any of `_`, `-`, `.`, space and parentheses, without a space at either end or a \
+                 period at the end, as in `autologger(session = \"Contoso-Boot\")`",
+            );
         }
         let guid = match self.guid {
             Some(guid) => guid,
-            None => Guid::of_name(&name).map_err(|error| syn::Error::new(at, error))?,
+            None => Guid::of_name(&name).map_err(|error| error!(at, "{error}"))?,
         };
         if guid == provider.guid {
-            return Err(syn::Error::new(
+            bail!(
                 at,
-                format!(
-                    "the session {name} has the GUID of the provider {}, {guid}; name it otherwise, for \
-                     example `{name}-Boot`, or give it a GUID of its own: `guid = \"…\"`",
-                    provider.name
-                ),
-            ));
+                "the session {name} has the GUID of the provider {}, {guid}; name it otherwise, \
+                 for example `{name}-Boot`, or give it a GUID of its own: `guid = \"…\"`",
+                provider.name,
+            );
         }
         if let Some(file) = &self.file {
             check_file(file)?;
@@ -115,22 +105,20 @@ impl Written {
                 None => list.push((setting.key, number)),
             }
         }
-        let of = |wanted: &str| values.iter().find(|(key, _)| *key == wanted).map(|(_, it)| *it);
+        let value_of =
+            |wanted: &str| values.iter().find(|(key, _)| *key == wanted).map(|(_, it)| *it);
         let file = self.file.map(|file| file.value());
-        let begins_files = of("LogFileMode").is_some_and(|mode| mode & NEW_FILE != 0);
+        let begins_files = value_of("LogFileMode").is_some_and(|mode| mode & NEW_FILE != 0);
         let why = if begins_files {
             Some(
                 "LogFileMode 0x8 (new files) needs `%d` in the file's name, which `file_name` cannot have; \
                  `file_max` begins a file at each start of the session",
             )
         } else {
-            conflict(of, file.as_deref())
+            conflict(value_of, file.as_deref())
         };
         if let Some(why) = why {
-            return Err(syn::Error::new(
-                self.word,
-                format!("the autologger cannot be used: {why}"),
-            ));
+            bail!(self.word, "the autologger cannot be used: {why}");
         }
         // Providers can share a session, and may declare its values in different orders.
         values.sort_by_key(|(key, _)| SESSION.iter().position(|one| one.key == *key));
@@ -151,12 +139,10 @@ fn check_file(file: &LitStr) -> syn::Result<()> {
     if text.len() < MAX_FILE_NAME / 2 && text.split('\\').all(|part| is_plain(part, IN_NAMES)) {
         return Ok(());
     }
-    Err(syn::Error::new(
+    Err(error!(
         file.span(),
-        format!(
-            "{text:?} is not a path below %DriverData%, Windows' folder for the files of drivers; write, \
-             for example, `file_name = \"Contoso\\\\boot.etl\"`"
-        ),
+        "{text:?} is not a path below %DriverData%, Windows' folder for the files of drivers; \
+         write, for example, `file_name = \"Contoso\\\\boot.etl\"`",
     ))
 }
 
@@ -194,15 +180,14 @@ fn refuse(setting: &Setting, word: &Ident, span: Span, provider: &Provider) -> s
     let form = if is_flag(setting) {
         "`true` or `false`".to_owned()
     } else if takes_keywords(setting) {
-        let names: Vec<String> =
-            provider.keywords.iter().map(|keyword| format!("`{}`", keyword.ident)).collect();
-        let of = if names.is_empty() { "none is declared".to_owned() } else { names.join(", ") };
-        format!("a mask, or keywords of the provider ({of}) joined by `|`")
+        let names = quoted(provider.keywords.iter().map(|keyword| &keyword.ident));
+        let declared = if names.is_empty() { "none is declared" } else { &names };
+        format!("a mask, or keywords of the provider ({declared}) joined by `|`")
     } else if names.is_empty() {
         format!("a number from {least} to {most}")
     } else {
-        let names: Vec<String> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
-        format!("{}, or a number from {least} to {most}", names.join(", "))
+        let names = quoted(names.iter().map(|(name, _)| name));
+        format!("{names}, or a number from {least} to {most}")
     };
-    syn::Error::new(span, format!("expected `{word} = …` with {form}"))
+    error!(span, "expected `{word} = …` with {form}")
 }

@@ -13,11 +13,11 @@ use syn::{
 use super::{
     module::Function,
     settings::encoding,
-    words::{Given, item, number},
+    words::{arguments, item, number},
 };
 use crate::{
     Encoding, Event, Field, FieldType, Level, Provider, Shape, attribute,
-    errors::undeclared,
+    errors::{Tokens, bail, error, quoted, undeclared},
     message,
     types::{FieldOptions, ungrouped},
 };
@@ -97,11 +97,11 @@ pub fn level(input: ParseStream<'_>, also: &str) -> syn::Result<Level> {
         let number: LitInt = input.parse()?;
         return match number.base10_parse::<u8>() {
             Ok(own @ 16..) => Ok(Level(own)),
-            Ok(0) => Err(syn::Error::new(
+            Ok(0) => Err(error!(
                 number.span(),
                 "level 0 passes the level of every session; write `LogAlways` to choose it",
             )),
-            _ => Err(syn::Error::new(
+            _ => Err(error!(
                 number.span(),
                 "a level must be a name or 16 to 255: levels 1 to 5 have the names `Critical`, \
                  `Error`, `Warning`, `Info` and `Verbose`, and levels 6 to 15 are reserved for \
@@ -113,12 +113,10 @@ pub fn level(input: ParseStream<'_>, also: &str) -> syn::Result<Level> {
         let path: syn::Path = input.parse()?;
         let level = path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
         let level = similar_level(&level).unwrap_or(&level);
-        return Err(syn::Error::new(
+        bail!(
             path.segments.first().map_or_else(Span::call_site, |first| first.ident.span()),
-            format!(
-                "a level must be named without a path; write `level = {level}`; {LEVELS}{also}"
-            ),
-        ));
+            "a level must be named without a path; write `level = {level}`; {LEVELS}{also}",
+        );
     }
     let word: Ident =
         input.parse().map_err(|_| input.error(format!("expected a level; {LEVELS}{also}")))?;
@@ -151,13 +149,11 @@ fn similar_level(word: &str) -> Option<&'static str> {
 }
 
 fn unknown_level(word: &Ident, own: &[crate::Named<u8>], also: &str) -> syn::Error {
-    let own: Vec<String> = own.iter().map(|level| format!("`{}`", level.ident)).collect();
-    let declared =
-        if own.is_empty() { String::new() } else { format!("declared: {}; ", own.join(", ")) };
+    let own = quoted(own.iter().map(|level| &level.ident));
+    let declared = if own.is_empty() { String::new() } else { format!("declared: {own}; ") };
     let similar = similar_level(&word.to_string())
         .map_or_else(String::new, |known| format!("write `level = {known}`; "));
-    let text = format!("unknown level `{word}`; {similar}{declared}{LEVELS}{also}");
-    syn::Error::new(word.span(), text)
+    error!(word.span(), "unknown level `{word}`; {similar}{declared}{LEVELS}{also}")
 }
 
 /// Returns the event's level: a standard level, or one that the provider declares.
@@ -174,10 +170,7 @@ fn level_of(settings: &EventSettings, provider: &Provider) -> syn::Result<Option
 impl Parse for EventSettings {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut settings = Self::default();
-        let mut given = Given::default();
-        while !input.is_empty() {
-            let word: Ident = input.parse()?;
-            given.once(&word)?;
+        arguments(input, |word| {
             input.parse::<Token![=]>()?;
             match word.to_string().as_str() {
                 "id" => settings.id = Some(number(input, ID)?),
@@ -200,20 +193,16 @@ impl Parse for EventSettings {
                     settings.tag = Some((attribute::tag_of(&number)?, number.span()));
                 }
                 _ => {
-                    return Err(syn::Error::new(
+                    bail!(
                         word.span(),
-                        format!(
-                            "unknown argument `{word}` of an event; supported: `id`, `version`, \
-                             `level`, `keyword`, `task`, `opcode`, `channel`, `encoding`, `name`, \
-                             `message`, `tag`"
-                        ),
-                    ));
+                        "unknown argument `{word}` of an event; supported: `id`, `version`, \
+                         `level`, `keyword`, `task`, `opcode`, `channel`, `encoding`, `name`, \
+                         `message`, `tag`",
+                    );
                 }
             }
-            if !input.is_empty() {
-                input.parse::<Token![,]>()?;
-            }
-        }
+            Ok(())
+        })?;
         Ok(settings)
     }
 }
@@ -226,14 +215,21 @@ fn keyword_bits(words: &[Ident], provider: &Provider) -> syn::Result<u64> {
     }
     let mut bits = 0;
     for word in words {
-        let keyword =
-            provider.keywords.iter().find(|keyword| keyword.ident == *word).ok_or_else(|| {
-                let names = provider.keywords.iter().map(|keyword| keyword.ident.to_string());
-                undeclared("keyword", word, names)
-            })?;
-        bits |= 1 << keyword.bit;
+        let keywords = provider.keywords.iter().map(|keyword| (&keyword.ident, keyword.bit));
+        bits |= 1 << declared("keyword", word, keywords)?;
     }
     Ok(bits)
+}
+
+/// Returns the value of a declared name.
+fn declared<'a, T>(
+    what: &str,
+    word: &Ident,
+    mut all: impl Iterator<Item = (&'a Ident, T)> + Clone,
+) -> syn::Result<T> {
+    let names = all.clone().map(|(ident, _)| ident);
+    let found = all.find(|(ident, _)| *ident == word);
+    found.map(|(_, value)| value).ok_or_else(|| undeclared(what, word, names))
 }
 
 /// Returns the opcodes of a task.
@@ -256,20 +252,18 @@ fn opcode(word: &Ident, task: Option<&Ident>, provider: &Provider) -> syn::Resul
     if let (None, Some(own), Some(task)) = (standard, own, task)
         && let Some(other) = of_task(Some(task), provider).find(|other| other.value == own.value)
     {
-        return Err(syn::Error::new(
+        bail!(
             word.span(),
-            format!(
-                "viewers would show the opcode `{word}` as `{0}`, which has the same number {1} in the \
-                 task `{task}`; write `opcode = {0}`, or choose another number",
-                other.ident, own.value
-            ),
-        ));
+            "viewers would show the opcode `{word}` as `{0}`, which has the same number {1} in the \
+             task `{task}`; write `opcode = {0}`, or choose another number",
+            other.ident,
+            own.value,
+        );
     }
     standard.map(|known| known.value).or_else(|| own.map(|own| own.value)).ok_or_else(|| {
         let standard = winmeta::OPCODES.iter().map(|known| known.ident.to_owned());
-        let own = provider.opcodes.iter().map(|opcode| opcode.ident.to_string());
-        let of_task = of_task(task, provider).map(|opcode| opcode.ident.to_string());
-        undeclared("opcode", word, standard.chain(own).chain(of_task))
+        let own = provider.opcodes.iter().chain(of_task(task, provider));
+        undeclared("opcode", word, standard.chain(own.map(|opcode| opcode.ident.to_string())))
     })
 }
 
@@ -284,26 +278,20 @@ pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> 
         return Err(without_keyword(ident.span()));
     };
     let task = settings.task.as_ref().map_or(Ok(0), |word| {
-        let found = provider.tasks.iter().find(|task| task.ident == *word);
-        let names = provider.tasks.iter().map(|task| task.ident.to_string());
-        found.map(|task| task.value).ok_or_else(|| undeclared("task", word, names))
+        declared("task", word, provider.tasks.iter().map(|task| (&task.ident, task.value)))
     })?;
     let channel = settings.channel.as_ref().map_or(Ok(0), |word| {
-        let mut channels = provider.channels.iter().map(|channel| &channel.named);
-        let names = provider.channels.iter().map(|channel| channel.named.ident.to_string());
-        let found = channels.find(|channel| channel.ident == *word);
-        found.map(|channel| channel.value).ok_or_else(|| undeclared("channel", word, names))
+        let channels = provider.channels.iter().map(|channel| &channel.named);
+        declared("channel", word, channels.map(|channel| (&channel.ident, channel.value)))
     })?;
     let (id, id_span) = settings.id.unwrap_or_else(|| (0, ident.span()));
     let encoding = encoding_of(&settings, ident, provider)?;
     if let (Some((_, span)), None) = (settings.version, settings.id) {
-        return Err(syn::Error::new(
+        bail!(
             span,
-            format!(
-                "the event `{ident}` has a version, which tells apart events with the same id, and no \
-                 id; add, for example, `id = 1`, or remove the version"
-            ),
-        ));
+            "the event `{ident}` has a version, which tells apart events with the same id, and no \
+             id; add, for example, `id = 1`, or remove the version",
+        );
     }
     let fields = fields(&function.signature, own)?;
     if let Some(message) = &settings.message {
@@ -333,7 +321,7 @@ pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> 
 }
 
 pub fn without_level(span: Span) -> syn::Error {
-    syn::Error::new(
+    error!(
         span,
         "the event has no level; add, for example, `level = Info` (`LogAlways` passes the level of \
          every session)",
@@ -341,7 +329,7 @@ pub fn without_level(span: Span) -> syn::Error {
 }
 
 pub fn without_keyword(span: Span) -> syn::Error {
-    syn::Error::new(
+    error!(
         span,
         "the event has no keyword; add `keyword = …` (`keyword = none` passes the keywords of \
          every session)",
@@ -354,40 +342,36 @@ fn settings(function: &Function) -> syn::Result<EventSettings> {
     for attribute in &function.attributes {
         let path = attribute.path();
         if !path.is_ident("event") && !path.is_ident("doc") {
-            return Err(syn::Error::new_spanned(
-                path,
+            bail!(
+                Tokens(path),
                 "an event cannot have this attribute; supported: `#[event(…)]` and doc comments",
-            ));
+            );
         }
     }
     if let Some(span) = unsupported(signature) {
-        return Err(syn::Error::new(
+        bail!(
             span,
-            "an event must be a function without qualifiers, generics and return type: \
-             `fn name(field: type);`",
-        ));
+            "an event must be a function without qualifiers, generics and return type: `fn \
+             name(field: type);`",
+        );
     }
     let mut attributes =
         function.attributes.iter().filter(|attribute| attribute.path().is_ident("event"));
     let attribute = attributes.next();
     if let Some(second) = attributes.next() {
-        return Err(syn::Error::new_spanned(
-            second.path(),
-            format!(
-                "the event `{}` has a second `#[event(…)]`; write all arguments in one",
-                signature.ident
-            ),
-        ));
+        bail!(
+            Tokens(second.path()),
+            "the event `{}` has a second `#[event(…)]`; write all arguments in one",
+            signature.ident,
+        );
     }
     attribute.map_or_else(
         || {
-            Err(syn::Error::new(
+            Err(error!(
                 signature.ident.span(),
-                format!(
-                    "the event `{}` has no level and keyword; add `#[event(level = Info, keyword = \
-                     …)]` (every function without a body is an event)",
-                    signature.ident
-                ),
+                "the event `{}` has no level and keyword; add `#[event(level = Info, keyword = \
+                 …)]` (every function without a body is an event)",
+                signature.ident,
             ))
         },
         Attribute::parse_args,
@@ -408,42 +392,34 @@ fn encoding_of(
     match encoding {
         Encoding::Manifest => {
             if settings.id.is_none() {
-                return Err(syn::Error::new(
+                bail!(
                     ident.span(),
-                    format!(
-                        "the manifest event `{ident}` has no id; add, for example, `id = 1`, or use \
-                         `encoding = tracelogging`"
-                    ),
-                ));
+                    "the manifest event `{ident}` has no id; add, for example, `id = 1`, or use \
+                     `encoding = tracelogging`",
+                );
             }
             if let Some((_, span)) = settings.tag {
-                return Err(syn::Error::new(
+                bail!(
                     span,
-                    format!(
-                        "the manifest event `{ident}` has a tag, which only TraceLogging events can \
-                         have; remove the tag or use `encoding = tracelogging`"
-                    ),
-                ));
+                    "the manifest event `{ident}` has a tag, which only TraceLogging events can \
+                     have; remove the tag or use `encoding = tracelogging`",
+                );
             }
         }
         Encoding::TraceLogging => {
             if let Some(message) = &settings.message {
-                return Err(syn::Error::new(
+                bail!(
                     message.span(),
-                    format!(
-                        "the TraceLogging event `{ident}` has a message, which only manifest events can \
-                         have; remove it, or use `encoding = manifest` and an id"
-                    ),
-                ));
+                    "the TraceLogging event `{ident}` has a message, which only manifest events \
+                     can have; remove it, or use `encoding = manifest` and an id",
+                );
             }
             if let Some(word) = &settings.channel {
-                return Err(syn::Error::new(
+                bail!(
                     word.span(),
-                    format!(
-                        "the TraceLogging event `{ident}` has a channel, which only manifest events \
-                         can have; use `encoding = manifest` and an id"
-                    ),
-                ));
+                    "the TraceLogging event `{ident}` has a channel, which only manifest events \
+                     can have; use `encoding = manifest` and an id",
+                );
             }
         }
     }
@@ -454,29 +430,21 @@ fn fields(signature: &Signature, own: &HashSet<Ident>) -> syn::Result<Vec<Field>
     let mut fields = Vec::new();
     for argument in &signature.inputs {
         let FnArg::Typed(argument) = argument else {
-            return Err(syn::Error::new(
-                argument.span(),
-                "an event cannot have the parameter `self`; remove it",
-            ));
+            bail!(argument.span(), "an event cannot have the parameter `self`; remove it");
         };
         let Pat::Ident(name) = &*argument.pat else {
-            return Err(syn::Error::new(
-                argument.pat.span(),
-                "a field must have a name, as in `length: u32`",
-            ));
+            bail!(argument.pat.span(), "a field must have a name, as in `length: u32`");
         };
         let words = [
             (name.mutability.map(|word| word.span), "mut"),
             (name.by_ref.map(|word| word.span), "ref"),
         ];
         if let Some((span, word)) = words.into_iter().find_map(|(span, word)| Some((span?, word))) {
-            return Err(syn::Error::new(
+            bail!(
                 span,
-                format!(
-                    "a field cannot be `{word}`, because it is a name and a type; write `{}: …`",
-                    name.ident
-                ),
-            ));
+                "a field cannot be `{word}`, because it is a name and a type; write `{}: …`",
+                name.ident,
+            );
         }
         fields.push(field(&name.ident, &argument.ty, &argument.attrs, own)?);
     }

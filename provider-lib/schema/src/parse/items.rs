@@ -13,7 +13,9 @@ use syn::{
 use super::{event::field, module::Entry, words::constant_of};
 use crate::{
     Channel, ChannelSettings, Field, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind,
-    Named, Provider, Scalar, Shape, Structure, TaskOpcodes, attribute, types::shown,
+    Named, Provider, Scalar, Shape, Structure, TaskOpcodes, attribute,
+    errors::{Tokens, bail, error},
+    types::shown,
 };
 
 /// Removes the attribute with this name and returns it.
@@ -98,10 +100,7 @@ const PRIMITIVES: [&str; 17] = [
 /// Refuses a map or structure that has the name of a Rust type.
 fn own_name(ident: &Ident) -> syn::Result<()> {
     if PRIMITIVES.iter().any(|name| ident == name) {
-        return Err(syn::Error::new(
-            ident.span(),
-            format!("`{ident}` is a type of Rust; choose another name"),
-        ));
+        bail!(ident.span(), "`{ident}` is a type of Rust; choose another name");
     }
     Ok(())
 }
@@ -115,18 +114,17 @@ fn only_lifetimes(generics: &Generics) -> syn::Result<()> {
         GenericParam::Const(parameter) => Some(&parameter.ident),
     });
     if let Some(name) = parameters.next() {
-        return Err(syn::Error::new(
+        bail!(
             name.span(),
-            format!(
-                "a structure can have lifetime parameters only; remove `{name}`, and name the types of the \
-                 fields, as in `struct Place<'a> {{ x: u32, name: &'a str }}`"
-            ),
-        ));
+            "a structure can have lifetime parameters only; remove `{name}`, and name the types of \
+             the fields, as in `struct Place<'a> {{ x: u32, name: &'a str }}`",
+        );
     }
     generics.where_clause.as_ref().map_or(Ok(()), |clause| {
-        Err(syn::Error::new(
+        Err(error!(
             clause.where_token.span,
-            "a structure cannot have a `where` clause, because its parameters are lifetimes; remove the clause",
+            "a structure cannot have a `where` clause, because its parameters are lifetimes; \
+             remove the clause",
         ))
     })
 }
@@ -138,10 +136,11 @@ fn values_only(field: &Field) -> syn::Result<()> {
     if let Type::Reference(reference) = &field.written
         && is_value
     {
-        return Err(syn::Error::new_spanned(
-            &field.written,
-            format!("a structure stores this member by value; write `{}`", shown(&reference.elem)),
-        ));
+        bail!(
+            Tokens(&field.written),
+            "a structure stores this member by value; write `{}`",
+            shown(&reference.elem),
+        );
     }
     Ok(())
 }
@@ -162,10 +161,7 @@ fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
     for attribute in attribute::of_item(&item) {
         let path = attribute.path();
         if let Some((name, form)) = FORMS.iter().find(|(name, _)| path.is_ident(name)) {
-            return Err(syn::Error::new_spanned(
-                path,
-                format!("`#[{name}]` does not apply to this item; write {form}"),
-            ));
+            bail!(Tokens(path), "`#[{name}]` does not apply to this item; write {form}");
         }
     }
     provider.others.push(item);
@@ -215,10 +211,11 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
             let mut fields = Vec::new();
             for field in &item.fields {
                 let Some(ident) = &field.ident else {
-                    return Err(syn::Error::new(
+                    bail!(
                         field.ty.span(),
-                        "the fields of a structure must have names, as in `struct Place { x: u32 }`",
-                    ));
+                        "the fields of a structure must have names, as in `struct Place {{ x: u32 \
+                         }}`",
+                    );
                 };
                 let field = self::field(ident, &field.ty, &field.attrs, own)?;
                 values_only(&field)?;
@@ -243,13 +240,11 @@ fn task_of(attribute: &Attribute) -> syn::Result<Ident> {
     attribute.parse_args_with(|input: syn::parse::ParseStream<'_>| {
         let word: Ident = input.parse()?;
         if word != "task" {
-            return Err(syn::Error::new(
+            bail!(
                 word.span(),
-                format!(
-                    "unknown argument `{word}` of opcodes; write `#[opcodes(task = …)]` for the \
-                     opcodes of a task, or `#[opcodes]`"
-                ),
-            ));
+                "unknown argument `{word}` of opcodes; write `#[opcodes(task = …)]` for the \
+                 opcodes of a task, or `#[opcodes]`",
+            );
         }
         input.parse::<syn::Token![=]>()?;
         input.parse()
@@ -261,13 +256,11 @@ fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
     attribute::only(&item.attrs, &["doc", "name"], "keywords")?;
     let expression = attribute::ungrouped(&item.expr);
     let refuse = || {
-        syn::Error::new(
+        error!(
             expression.span(),
-            format!(
-                "the keyword `{}` must be one of the bits 0 to 47, written as `Keyword::bit(3)` or as \
-                 a mask such as `0x8`; bits 48 to 63 are reserved for Microsoft",
-                item.ident
-            ),
+            "the keyword `{}` must be one of the bits 0 to 47, written as `Keyword::bit(3)` or as \
+             a mask such as `0x8`; bits 48 to 63 are reserved for Microsoft",
+            item.ident,
         )
     };
     let number = |expression: &Expr| match attribute::ungrouped(expression) {
@@ -323,24 +316,20 @@ fn named<T: TryFrom<u32>>(
         };
         attribute::only(&variant.attrs, known, "variants")?;
         if !variant.fields.is_empty() {
-            return Err(syn::Error::new_spanned(
-                &variant.fields,
-                format!(
-                    "the {what} `{0}` has fields; it is a name for a number: `{0} = {1}`",
-                    variant.ident,
-                    range.start()
-                ),
-            ));
+            bail!(
+                Tokens(&variant.fields),
+                "the {what} `{0}` has fields; it is a name for a number: `{0} = {1}`",
+                variant.ident,
+                range.start(),
+            );
         }
         let refuse = |span| {
-            syn::Error::new(
+            error!(
                 span,
-                format!(
-                    "the {what} `{0}` must have a value from {1} to {2}, as in `{0} = {1}`",
-                    variant.ident,
-                    range.start(),
-                    range.end()
-                ),
+                "the {what} `{0}` must have a value from {1} to {2}, as in `{0} = {1}`",
+                variant.ident,
+                range.start(),
+                range.end(),
             )
         };
         let Some((_, expression)) = &variant.discriminant else {
@@ -415,15 +404,11 @@ struct ChannelArguments {
 
 impl Parse for ChannelArguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let kind: Ident = input.parse().map_err(|error| {
-            let message = format!("expected the channel's kind, {KINDS}");
-            syn::Error::new(error.span(), message)
-        })?;
+        let kind: Ident = input
+            .parse()
+            .map_err(|error| error!(error.span(), "expected the channel's kind, {KINDS}"))?;
         if !CHANNELS.iter().any(|known| kind == known) {
-            return Err(syn::Error::new(
-                kind.span(),
-                format!("unknown kind of channel `{kind}`; supported: {KINDS}"),
-            ));
+            bail!(kind.span(), "unknown kind of channel `{kind}`; supported: {KINDS}");
         }
         let mut arguments =
             Self { kind: kind.to_string(), settings: ChannelSettings::default(), backup: None };
@@ -436,28 +421,20 @@ impl Parse for ChannelArguments {
             let setting: Ident = input.call(Ident::parse_any)?;
             let name = setting.to_string();
             if kind == IMPORT {
-                return Err(syn::Error::new(
+                bail!(
                     setting.span(),
-                    format!(
-                        "`{name}` cannot be set for a Windows log, because Windows configures it; \
-                         write `#[channel({IMPORT})]`"
-                    ),
-                ));
+                    "`{name}` cannot be set for a Windows log, because Windows configures it; \
+                     write `#[channel({IMPORT})]`",
+                );
             }
             if !known.insert(name) {
-                return Err(syn::Error::new(
-                    setting.span(),
-                    format!("the setting `{setting}` is given twice; remove one"),
-                ));
+                bail!(setting.span(), "the setting `{setting}` is given twice; remove one");
             }
             arguments.set(&setting, input)?;
         }
         let Self { kind, settings, backup } = &arguments;
         if let (Some(span), Some(why)) = (*backup, settings.refused_backup(kind)) {
-            return Err(syn::Error::new(
-                span,
-                format!("the channel cannot have `auto_backup = true`: {why}"),
-            ));
+            bail!(span, "the channel cannot have `auto_backup = true`: {why}");
         }
         Ok(arguments)
     }
@@ -471,10 +448,7 @@ impl ChannelArguments {
         if !["enabled", "isolation", "access", "max_size", "retention", "auto_backup"]
             .contains(&name.as_str())
         {
-            return Err(syn::Error::new(
-                setting.span(),
-                format!("unknown setting `{name}` of a channel; supported: {SETTINGS}"),
-            ));
+            bail!(setting.span(), "unknown setting `{name}` of a channel; supported: {SETTINGS}");
         }
         let example = match name.as_str() {
             "isolation" => "`isolation = System`, or `Application` or `Custom`".to_owned(),
@@ -484,7 +458,7 @@ impl ChannelArguments {
             "max_size" => format!("`max_size = {MIN_LOG_SIZE}` or more, in bytes"),
             _ => format!("`{name} = true`, or `false`"),
         };
-        let refuse = |span| syn::Error::new(span, format!("expected {example}"));
+        let refuse = |span| error!(span, "expected {example}");
         input.parse::<Token![=]>().map_err(|error| refuse(error.span()))?;
         let value: Expr = input.parse().map_err(|error| refuse(error.span()))?;
         let refused = || refuse(value.span());
@@ -531,14 +505,12 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
             .map(Attribute::parse_args::<ChannelArguments>)
             .transpose()?;
         let Some(ChannelArguments { kind, settings, .. }) = arguments else {
-            return Err(syn::Error::new(
+            bail!(
                 variant.ident.span(),
-                format!(
-                    "the channel `{}` has no kind; add `#[channel(Operational)]`, or `Admin`, \
-                     `Analytic` or `Debug`",
-                    variant.ident
-                ),
-            ));
+                "the channel `{}` has no kind; add `#[channel(Operational)]`, or `Admin`, \
+                 `Analytic` or `Debug`",
+                variant.ident,
+            );
         };
         let of_windows = etw_wire::winmeta::CHANNELS.iter();
         let of_windows = of_windows.filter(|one| !one.name.starts_with("Trace"));
@@ -546,16 +518,14 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
         if (kind == IMPORT) != imported.is_some() || named.value < 16 && imported.is_none() {
             let names: Vec<String> =
                 of_windows.map(|one| format!("{} ({})", one.name, one.value)).collect();
-            return Err(syn::Error::new(
+            bail!(
                 named.value_span,
-                format!(
-                    "the channel `{}` cannot have the value {}: a channel of the provider has a value \
-                     from 16 to 255, and one with `#[channel({IMPORT})]` is a Windows log: {}",
-                    named.ident,
-                    named.value,
-                    names.join(", ")
-                ),
-            ));
+                "the channel `{}` cannot have the value {}: a channel of the provider has a value \
+                 from 16 to 255, and one with `#[channel({IMPORT})]` is a Windows log: {}",
+                named.ident,
+                named.value,
+                names.join(", "),
+            );
         }
         let mut named = named;
         if let Some(imported) = imported {
@@ -577,12 +547,10 @@ fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
                 "u16" => Scalar::U16,
                 "u32" => Scalar::U32,
                 _ => {
-                    return Err(syn::Error::new(
+                    bail!(
                         word.span(),
-                        format!(
-                            "a map cannot have the type `{word}`; supported: `u8`, `u16`, `u32`"
-                        ),
-                    ));
+                        "a map cannot have the type `{word}`; supported: `u8`, `u16`, `u32`",
+                    );
                 }
             }
         }
@@ -597,23 +565,18 @@ fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
         .transpose()?;
     let entries = named::<u32>(item, 0..=max, MAP_ENTRY)?;
     if entries.is_empty() {
-        return Err(syn::Error::new(
-            item.ident.span(),
-            format!("the map `{}` is empty; add at least one entry", item.ident),
-        ));
+        bail!(item.ident.span(), "the map `{}` is empty; add at least one entry", item.ident);
     }
     for (entry, variant) in entries.iter().zip(&item.variants) {
         let written = variant.discriminant.as_ref();
         let is_mask = written.is_some_and(|(_, expression)| is_mask(expression));
         if kind == MapKind::Bits && !entry.value.is_power_of_two() && !is_mask {
-            return Err(syn::Error::new(
+            bail!(
                 entry.value_span,
-                format!(
-                    "the entry `{}` of a bit map must be a single bit, such as `1 << 3`, or a mask \
-                     of several bits, such as `0xC0` or `1 << 6 | 1 << 7`",
-                    entry.ident
-                ),
-            ));
+                "the entry `{}` of a bit map must be a single bit, such as `1 << 3`, or a mask of \
+                 several bits, such as `0xC0` or `1 << 6 | 1 << 7`",
+                entry.ident,
+            );
         }
     }
     Ok(Map {

@@ -9,7 +9,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::attribute;
+use crate::{attribute, errors::error};
 
 /// The module under `#[provider]`. Its events are functions without a body, which are not valid
 /// Rust outside macros.
@@ -109,13 +109,11 @@ impl Parse for Entry {
             }
             let is_event = attributes.iter().any(|attribute| attribute.path().is_ident("event"));
             if is_event && ahead.peek(syn::token::Brace) {
-                let error = syn::Error::new(
+                let error = error!(
                     ahead.span(),
-                    format!(
-                        "the event `{0}` has a body, which the macro generates; end the declaration \
-                         with a semicolon instead: `fn {0}(…);`",
-                        signature.ident
-                    ),
+                    "the event `{0}` has a body, which the macro generates; end the declaration \
+                     with a semicolon instead: `fn {0}(…);`",
+                    signature.ident,
                 );
                 input.parse::<ItemFn>()?;
                 return Ok(Self::Refused(error));

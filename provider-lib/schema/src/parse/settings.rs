@@ -13,7 +13,10 @@ use super::{
     autologger,
     words::{Given, alone, guid, value},
 };
-use crate::{Encoding, Guid, Hooks, Trait, attribute};
+use crate::{
+    Encoding, Guid, Hooks, Trait, attribute,
+    errors::{bail, error},
+};
 
 /// The arguments of `#[provider(…)]`.
 pub struct Settings {
@@ -36,9 +39,9 @@ pub fn encoding(word: &Ident) -> syn::Result<Encoding> {
     match word.to_string().as_str() {
         "manifest" => Ok(Encoding::Manifest),
         "tracelogging" => Ok(Encoding::TraceLogging),
-        _ => Err(syn::Error::new(
+        _ => Err(error!(
             word.span(),
-            format!("unknown encoding `{word}`; supported: `manifest`, `tracelogging`"),
+            "unknown encoding `{word}`; supported: `manifest`, `tracelogging`"
         )),
     }
 }
@@ -77,10 +80,7 @@ impl Parse for Settings {
                 "rundown" => {
                     let none: Ident = value(input)?;
                     if none != "none" {
-                        return Err(syn::Error::new(
-                            none.span(),
-                            "write `rundown = none`, or nothing",
-                        ));
+                        bail!(none.span(), "write `rundown = none`, or nothing");
                     }
                     without_rundown = Some(word.clone());
                 }
@@ -96,15 +96,13 @@ impl Parse for Settings {
                 "on_disable" => hooks.on_disable = Some(value(input)?),
                 "on_capture_state" => hooks.on_capture_state = Some(value(input)?),
                 _ => {
-                    return Err(syn::Error::new(
+                    bail!(
                         word.span(),
-                        format!(
-                            "unknown argument `{word}` of a provider; supported: `name`, `guid`, \
-                             `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
-                             `autologger`, `binary_tracking`, `statistics`, `debugger`, `stripes`, \
-                             `rundown`, `on_enable`, `on_disable`, `on_capture_state`, `crate`"
-                        ),
-                    ));
+                        "unknown argument `{word}` of a provider; supported: `name`, `guid`, \
+                         `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, `autologger`, \
+                         `binary_tracking`, `statistics`, `debugger`, `stripes`, `rundown`, \
+                         `on_enable`, `on_disable`, `on_capture_state`, `crate`",
+                    );
                 }
             }
             if !input.is_empty() {
@@ -112,22 +110,22 @@ impl Parse for Settings {
             }
         }
         if let (Some(_), Some(rundown)) = (stripes, &without_rundown) {
-            return Err(syn::Error::new(
+            bail!(
                 rundown.span(),
-                "a provider without a rundown cannot have stripes; remove `stripes` or `rundown \
-                 = none`",
-            ));
+                "a provider without a rundown cannot have stripes; remove `stripes` or `rundown = \
+                 none`",
+            );
         }
         let Some(name) = name else {
-            return Err(syn::Error::new(
+            bail!(
                 Span::call_site(),
                 "the provider has no name; add `name = \"Company.Component\"`",
-            ));
+            );
         };
         let text = attribute::name_of(&name)?;
         let guid = match written_guid {
             Some(guid) => guid,
-            None => Guid::of_name(&text).map_err(|error| syn::Error::new(name.span(), error))?,
+            None => Guid::of_name(&text).map_err(|error| error!(name.span(), "{error}"))?,
         };
         let written = traits.iter().zip(trait_spans).collect::<Vec<_>>();
         check_size(&name, crate::traits::size(&text, group.is_some(), &traits), &written)?;
@@ -151,17 +149,18 @@ impl Parse for Settings {
 /// Parses the name of an argument.
 fn argument(input: ParseStream<'_>) -> syn::Result<Ident> {
     input.call(Ident::parse_any).map_err(|error| {
-        let text = "expected an argument, as in `name = \"Contoso.Driver\"`";
-        syn::Error::new(error.span(), text)
+        error!(error.span(), "expected an argument, as in `name = \"Contoso.Driver\"`")
     })
 }
 
 /// Parses `= "…"`, the provider's name.
 fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
     value(input).map_err(|error: syn::Error| {
-        let text = "the provider's name must be a string literal, because it is part of constants: `name = \
-                    \"Contoso.Driver\"`";
-        syn::Error::new(error.span(), text)
+        error!(
+            error.span(),
+            "the provider's name must be a string literal, because it is part of constants: `name \
+             = \"Contoso.Driver\"`"
+        )
     })
 }
 
@@ -169,10 +168,10 @@ fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
 fn absolute(path: &Path) -> syn::Result<()> {
     let first = path.segments.first().map(|first| &first.ident);
     first.filter(|first| *first == "self" || *first == "super").map_or(Ok(()), |first| {
-        Err(syn::Error::new(
+        Err(error!(
             first.span(),
-            "a relative path leads to different items in the modules that the macro generates; begin it \
-             with `::` or `crate::`",
+            "a relative path leads to different items in the modules that the macro generates; \
+             begin it with `::` or `crate::`",
         ))
     })
 }
@@ -185,12 +184,10 @@ fn check_size(name: &LitStr, size: usize, traits: &[(&Trait, Span)]) -> syn::Res
     }
     let largest = traits.iter().max_by_key(|(one, _)| one.data.len());
     let cause = largest.filter(|(one, _)| one.data.len() > name.value().len());
-    Err(syn::Error::new(
+    Err(error!(
         cause.map_or_else(|| name.span(), |(_, span)| *span),
-        format!(
-            "the provider's traits are {size} bytes long, but ETW accepts at most \
-             {MAX_TRAITS_SIZE}; shorten the name or the custom traits"
-        ),
+        "the provider's traits are {size} bytes long, but ETW accepts at most {MAX_TRAITS_SIZE}; \
+         shorten the name or the custom traits",
     ))
 }
 
@@ -198,7 +195,7 @@ fn check_size(name: &LitStr, size: usize, traits: &[(&Trait, Span)]) -> syn::Res
 fn number_of_stripes(number: &LitInt) -> syn::Result<u8> {
     match number.base10_parse::<u8>() {
         Ok(stripes) if stripes.is_power_of_two() && stripes <= 64 => Ok(stripes),
-        _ => Err(syn::Error::new(
+        _ => Err(error!(
             number.span(),
             "a provider must have 1, 2, 4, 8, 16, 32 or 64 stripes; 1 is enough for a driver that \
              writes few events",
@@ -226,22 +223,20 @@ fn custom_trait(input: ParseStream<'_>, traits: &mut Vec<Trait>) -> syn::Result<
     match kind.base10_parse() {
         Ok(number @ 128..) => {
             if traits.iter().any(|other| other.kind == number) {
-                return Err(syn::Error::new(
+                bail!(
                     kind.span(),
-                    format!(
-                        "the provider already has a trait of the type {number}; choose another type, \
-                         or join their data"
-                    ),
-                ));
+                    "the provider already has a trait of the type {number}; choose another type, \
+                     or join their data",
+                );
             }
             traits.push(Trait { kind: number, data });
             Ok(())
         }
-        Ok(1) => Err(syn::Error::new(
+        Ok(1) => Err(error!(
             kind.span(),
-            "trait type 1 is the provider's group; write `group = \"…\"` instead",
+            "trait type 1 is the provider's group; write `group = \"…\"` instead"
         )),
-        _ => Err(syn::Error::new(
+        _ => Err(error!(
             kind.span(),
             "the type of a custom trait must be 128 to 255; the others are reserved for Microsoft",
         )),

@@ -3,10 +3,14 @@
 use proc_macro2::Span;
 use syn::{
     Expr, ExprLit, Ident, Lit, LitInt, LitStr, Token,
+    ext::IdentExt as _,
     parse::{Parse, ParseStream},
 };
 
-use crate::{Guid, attribute};
+use crate::{
+    Guid, attribute,
+    errors::{bail, error},
+};
 
 /// Parses `= value`.
 pub fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
@@ -17,8 +21,7 @@ pub fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
 /// Returns true for an argument without `=`, and refuses a value.
 pub fn alone(word: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
     if input.peek(Token![=]) {
-        let text = format!("the argument `{word}` has no value; write the word alone");
-        return Err(syn::Error::new(word.span(), text));
+        bail!(word.span(), "the argument `{word}` has no value; write the word alone");
     }
     Ok(true)
 }
@@ -26,22 +29,17 @@ pub fn alone(word: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
 /// Parses the text of a GUID.
 pub fn guid(text: &LitStr) -> syn::Result<Guid> {
     let parsed = text.value().parse::<Guid>();
-    parsed.map_err(|error| {
-        syn::Error::new(text.span(), format!("`{}` is not a GUID: {error}", text.value()))
-    })
+    parsed.map_err(|error| error!(text.span(), "`{}` is not a GUID: {error}", text.value()))
 }
 
 /// Parses the name of a declared item.
 ///
 /// `form` shows the item's declaration and its use.
 pub fn item(input: ParseStream<'_>, what: &str, form: &str) -> syn::Result<Ident> {
-    let refuse = |span| syn::Error::new(span, format!("expected the name of {what}; {form}"));
+    let refuse = |span| error!(span, "expected the name of {what}; {form}");
     let word: Ident = input.parse().map_err(|_| refuse(input.span()))?;
     if input.peek(Token![::]) {
-        return Err(syn::Error::new(
-            word.span(),
-            format!("{what} must be named without a path; {form}"),
-        ));
+        bail!(word.span(), "{what} must be named without a path; {form}");
     }
     Ok(attribute::plain(&word))
 }
@@ -54,7 +52,7 @@ pub fn number<T: std::str::FromStr>(
 where
     T::Err: std::fmt::Display,
 {
-    let refuse = |span| syn::Error::new(span, format!("expected {expected}"));
+    let refuse = |span| error!(span, "expected {expected}");
     let number = LitInt::parse(input).map_err(|_| refuse(input.span()))?;
     let value = number.base10_parse().map_err(|_| refuse(number.span()))?;
     Ok((value, number.span()))
@@ -72,15 +70,29 @@ impl Given {
     /// Returns an error if the argument was already given.
     pub fn once(&mut self, word: &Ident) -> syn::Result<()> {
         if self.0.contains(word) {
-            return Err(twice(word));
+            bail!(word.span(), "`{word}` is given twice; remove one of them");
         }
         self.0.push(word.clone());
         Ok(())
     }
 }
 
-fn twice(word: &Ident) -> syn::Error {
-    syn::Error::new(word.span(), format!("`{word}` is given twice; remove one of them"))
+/// Parses arguments that are separated by commas. `parse` parses the rest of one after its name.
+pub fn arguments(
+    input: ParseStream<'_>,
+    mut parse: impl FnMut(&Ident) -> syn::Result<()>,
+) -> syn::Result<()> {
+    let mut given = Given::default();
+    while !input.is_empty() {
+        let keyword = |error| input.call(Ident::parse_any).map_err(|_| error);
+        let word = input.parse().or_else(keyword)?;
+        given.once(&word)?;
+        parse(&word)?;
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the value of an integer literal, a left shift or product of literals, or several such

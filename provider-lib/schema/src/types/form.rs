@@ -13,7 +13,10 @@ use super::{
     shape::Shape,
     table::{Representation, Scalar},
 };
-use crate::attribute;
+use crate::{
+    attribute,
+    errors::{Tokens, bail, error, quoted},
+};
 
 /// The advice on writing a `usize` with fewer bytes.
 const NARROWER: &str = "a `usize` or `isize` is 64 bits wide in an event on every machine, and \
@@ -109,13 +112,11 @@ impl Form {
             return Ok((in_type, usual));
         };
         let out_type = in_tracelogging(in_type, out_type).ok_or_else(|| {
-            syn::Error::new(
+            error!(
                 self.out_type_span.unwrap_or_else(Span::call_site),
-                format!(
-                    "TraceLogging does not have the presentation `{}`; remove the attribute or use \
-                     `encoding = manifest`",
-                    out_type.name()
-                ),
+                "TraceLogging does not have the presentation `{}`; remove the attribute or use \
+                 `encoding = manifest`",
+                out_type.name(),
             )
         })?;
         Ok((in_type, out_type))
@@ -124,10 +125,10 @@ impl Form {
     /// Checks that `TraceLogging` supports the form.
     pub(crate) fn check_tracelogging(&self) -> syn::Result<()> {
         self.manifest_span.map_or(Ok(()), |span| {
-            Err(syn::Error::new(
+            Err(error!(
                 span,
-                "only manifest events can have this attribute, because TraceLogging has one form of \
-                 lengths and counts; remove it or use `encoding = manifest`",
+                "only manifest events can have this attribute, because TraceLogging has one form \
+                 of lengths and counts; remove it or use `encoding = manifest`",
             ))
         })
     }
@@ -138,11 +139,11 @@ impl Form {
             return Ok(());
         };
         let Some(scalar) = map else {
-            return Err(syn::Error::new(
+            bail!(
                 span,
                 "a structure cannot have a presentation; remove this attribute, or put it on a \
                  member",
-            ));
+            );
         };
         let (in_type, _) = scalar.manifest(Format::Default);
         fits(out_type, in_type, span)
@@ -251,38 +252,35 @@ impl Attributes {
                 _ => "",
             };
             if matches!(scalar, Scalar::Usize | Scalar::Isize) && shape == Shape::One {
-                return Err(syn::Error::new(
-                    word.span(),
-                    format!("`{word}` does not change the size of a number; {NARROWER}"),
-                ));
+                bail!(word.span(), "`{word}` does not change the size of a number; {NARROWER}");
             }
             if word != possible {
-                return Err(syn::Error::new(
+                bail!(
                     word.span(),
-                    "the attribute does not apply to the field's type: `length` applies to \
-                     strings that are not NUL-terminated, bytes and `SocketAddr`, `count` to \
-                     arrays of variable length",
-                ));
+                    "the attribute does not apply to the field's type: `length` applies to strings \
+                     that are not NUL-terminated, bytes and `SocketAddr`, `count` to arrays of \
+                     variable length",
+                );
             }
             if let Some(field) = &counter.field
                 && scalar == Scalar::SocketAddr
             {
-                return Err(syn::Error::new(
+                bail!(
                     field.span(),
-                    "the length of a `SocketAddr` cannot be another field, because only the address \
-                     itself has it; use `length(u8)`, `length(u16)`, or `&[u8]` with \
+                    "the length of a `SocketAddr` cannot be another field, because only the \
+                     address itself has it; use `length(u8)`, `length(u16)`, or `&[u8]` with \
                      `out_type = \"win:SocketAddress\"`",
-                ));
+                );
             }
         }
         if let Some(word) = &self.counted {
             let is_bytes = matches!(scalar, Scalar::Bytes | Scalar::SocketAddr);
             if !is_bytes || self.counter.is_some() {
-                return Err(syn::Error::new(
+                bail!(
                     word.span(),
-                    "`counted` applies to bytes and `SocketAddr` without `length`: they contain their \
-                     length, and the manifest has no field for it; remove this attribute",
-                ));
+                    "`counted` applies to bytes and `SocketAddr` without `length`: they contain \
+                     their length, and the manifest has no field for it; remove this attribute",
+                );
             }
         }
         if let Some((word, block)) = &self.block {
@@ -291,11 +289,11 @@ impl Attributes {
                 (Scalar::U8, _, Shape::Fixed(_)) | (Scalar::U16, Block::Text, Shape::Fixed(_))
             );
             if !is_possible || format != Format::Default {
-                return Err(syn::Error::new(
+                bail!(
                     word.span(),
-                    "the attribute does not apply to the field's type: `bytes` applies to \
-                     `[u8; N]`, `text` to `[u8; N]` and `[u16; N]`",
-                ));
+                    "the attribute does not apply to the field's type: `bytes` applies to `[u8; \
+                     N]`, `text` to `[u8; N]` and `[u16; N]`",
+                );
             }
         }
         self.check_sized(scalar)?;
@@ -316,27 +314,23 @@ impl Attributes {
             return Ok(());
         };
         if !matches!(scalar, Scalar::Usize | Scalar::Isize) {
-            return Err(syn::Error::new(
+            bail!(
                 word.span(),
-                format!(
-                    "`{word}` gives a `usize` or `isize` its size in the event, and does not apply to \
-                     `{}`; remove this attribute",
-                    scalar.name()
-                ),
-            ));
+                "`{word}` gives a `usize` or `isize` its size in the event, and does not apply to \
+                 `{}`; remove this attribute",
+                scalar.name(),
+            );
         }
         let is_signed = scalar.is_signed();
         let is_possible = |one: &Scalar| one.is_signed() == is_signed;
         if is_possible(sized) {
             return Ok(());
         }
-        Err(syn::Error::new(
+        Err(error!(
             argument.span(),
-            format!(
-                "`{}` cannot have the type `{argument}` in the event; supported: {}",
-                scalar.name(),
-                listed(is_possible)
-            ),
+            "`{}` cannot have the type `{argument}` in the event; supported: {}",
+            scalar.name(),
+            listed(is_possible),
         ))
     }
 
@@ -353,10 +347,7 @@ impl Attributes {
                 Shape::Fixed(_) => "an array of a fixed length",
                 Shape::Counted => "an array of structures, which can have `count`",
             };
-            return Err(syn::Error::new(
-                word.span(),
-                format!("`{word}` does not apply to {what}; remove this attribute"),
-            ));
+            bail!(word.span(), "`{word}` does not apply to {what}; remove this attribute");
         }
         let mut form = self.unchecked();
         form.manifest_span = counter.map(Ident::span);
@@ -378,9 +369,7 @@ impl Attributes {
 
 /// Returns the names of types that `#[repr(…)]` accepts.
 fn listed(is_possible: impl Fn(&Scalar) -> bool) -> String {
-    let names = SIZED.iter().filter(|one| is_possible(one));
-    let names = names.map(|one| format!("`{}`", one.name()));
-    names.collect::<Vec<_>>().join(", ")
+    quoted(SIZED.iter().filter(|one| is_possible(one)).map(|one| one.name()))
 }
 
 /// Parses `#[repr(u32)]`.
@@ -391,12 +380,10 @@ fn sized(attribute: &Attribute) -> syn::Result<(Ident, Scalar)> {
         .find(|scalar| argument == scalar.name())
         .map(|scalar| (argument.clone(), scalar))
         .ok_or_else(|| {
-            syn::Error::new(
+            error!(
                 argument.span(),
-                format!(
-                    "a field cannot have the type `{argument}` in the event; supported: {}",
-                    listed(|_| true)
-                ),
+                "a field cannot have the type `{argument}` in the event; supported: {}",
+                listed(|_| true),
             )
         })
 }
@@ -405,15 +392,17 @@ fn sized(attribute: &Attribute) -> syn::Result<(Ident, Scalar)> {
 fn out_type(attribute: &Attribute) -> syn::Result<(OutType, Span)> {
     let value = &attribute.meta.require_name_value()?.value;
     let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else {
-        return Err(syn::Error::new_spanned(
-            value,
+        bail!(
+            Tokens(value),
             "a presentation must be a string literal: `out_type = \"win:HexInt64\"`",
-        ));
+        );
     };
     let known = OutType::from_name(&text.value()).ok_or_else(|| {
-        syn::Error::new(
+        error!(
             text.span(),
-            format!("unknown presentation `{}`; supported: {}", text.value(), names(OutType::ALL)),
+            "unknown presentation `{}`; supported: {}",
+            text.value(),
+            names(OutType::ALL),
         )
     })?;
     Ok((known, text.span()))
@@ -425,19 +414,16 @@ fn fits(out_type: OutType, in_type: InType, span: Span) -> syn::Result<()> {
     if possible.contains(&out_type) {
         return Ok(());
     }
-    Err(syn::Error::new(
+    Err(error!(
         span,
-        format!(
-            "the field's type cannot have the presentation `{}`; supported: {}",
-            out_type.name(),
-            names(possible)
-        ),
+        "the field's type cannot have the presentation `{}`; supported: {}",
+        out_type.name(),
+        names(possible),
     ))
 }
 
 fn names(out_types: &[OutType]) -> String {
-    let names = out_types.iter().map(|one| format!("`{}`", one.name()));
-    names.collect::<Vec<_>>().join(", ")
+    quoted(out_types.iter().map(|one| one.name()))
 }
 
 impl Parse for Counter {
@@ -463,14 +449,12 @@ impl Parse for Counter {
                     counter.name = Some(attribute::name_of(&input.parse()?)?);
                 }
                 _ => {
-                    return Err(syn::Error::new(
+                    bail!(
                         word.span(),
-                        format!(
-                            "unknown argument `{word}` of a length or count; supported: its type \
-                             (`u8`, `u16`, `u32`, `u64`) and `name = \"…\"`, or `field = …`, an \
-                             earlier field"
-                        ),
-                    ));
+                        "unknown argument `{word}` of a length or count; supported: its type \
+                         (`u8`, `u16`, `u32`, `u64`) and `name = \"…\"`, or `field = …`, an \
+                         earlier field",
+                    );
                 }
             }
             if !input.is_empty() {
@@ -478,10 +462,7 @@ impl Parse for Counter {
             }
         }
         if let (Some(_), Some(span)) = (&counter.field, others) {
-            return Err(syn::Error::new(
-                span,
-                "an earlier field already has a type and a name; remove this argument",
-            ));
+            bail!(span, "an earlier field already has a type and a name; remove this argument");
         }
         Ok(counter)
     }
@@ -489,99 +470,7 @@ impl Parse for Counter {
 
 #[cfg(test)]
 mod tests {
-    use syn::parse::Parser as _;
-
     use super::*;
-
-    fn form(attributes: &str, scalar: Scalar, shape: Shape) -> Result<Form, String> {
-        let parsed = Attribute::parse_outer.parse_str(attributes).unwrap();
-        let mut all = Attributes::default();
-        for attribute in parsed {
-            let word = attribute.path().get_ident().unwrap().clone();
-            match all.take(&word, &attribute) {
-                Ok(known) => assert!(known, "{attributes}"),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        all.form(scalar, Format::Default, shape).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn attributes_change_the_types_in_manifests() {
-        use {InType as In, OutType as Out};
-        let one = Shape::One;
-        for (attributes, scalar, shape, expected) in [
-            ("#[out_type = \"win:HexInt64\"]", Scalar::U64, one, (In::UInt64, Out::HexInt64)),
-            ("#[out_type = \"xs:string\"]", Scalar::CStr, one, (In::AnsiString, Out::String)),
-            ("#[length(u8)]", Scalar::Bytes, one, (In::Binary, Out::HexBinary)),
-            ("#[length(u32)]", Scalar::Str, one, (In::AnsiString, Out::Utf8)),
-            ("#[length(u32)]", Scalar::Utf16, one, (In::UnicodeString, Out::String)),
-            ("#[length(name = \"L\")]", Scalar::SocketAddr, one, (In::Binary, Out::SocketAddress)),
-            ("#[count(u64)]", Scalar::U32, Shape::Counted, (In::UInt32, Out::UnsignedInt)),
-            ("#[bytes]", Scalar::U8, Shape::Fixed(6), (In::Binary, Out::HexBinary)),
-            ("#[text]", Scalar::U16, Shape::Fixed(6), (In::UnicodeString, Out::String)),
-            (
-                "#[text] #[out_type = \"win:Utf8\"]",
-                Scalar::U8,
-                Shape::Fixed(6),
-                (In::AnsiString, Out::Utf8),
-            ),
-            ("#[repr(u16)]", Scalar::Usize, one, (In::UInt16, Out::UnsignedShort)),
-            ("#[repr(i8)]", Scalar::Isize, one, (In::Int8, Out::Byte)),
-            (
-                "#[repr(u16)] #[out_type = \"win:Port\"]",
-                Scalar::Usize,
-                one,
-                (In::UInt16, Out::Port),
-            ),
-        ] {
-            let form = form(attributes, scalar, shape).unwrap();
-            assert_eq!(form.manifest(scalar, Format::Default), expected, "{attributes}");
-        }
-    }
-
-    #[test]
-    fn attributes_that_do_not_apply_are_refused() {
-        for (attributes, scalar, shape, expected) in [
-            (
-                "#[out_type = \"win:Hex\"]",
-                Scalar::U64,
-                Shape::One,
-                "unknown presentation `win:Hex`",
-            ),
-            ("#[out_type = 3]", Scalar::U64, Shape::One, "must be a string literal"),
-            (
-                "#[out_type = \"xs:string\"]",
-                Scalar::U64,
-                Shape::One,
-                "cannot have the presentation `xs:string`; supported: `xs:unsignedLong`, ",
-            ),
-            ("#[length(u8)]", Scalar::U64, Shape::One, "`length` applies to"),
-            ("#[length(u8)]", Scalar::U64, Shape::Counted, "`length` applies to"),
-            ("#[count(u8)]", Scalar::Bytes, Shape::One, "`count` to arrays"),
-            ("#[count(i8)]", Scalar::U8, Shape::Counted, "unknown argument `i8`"),
-            ("#[count(name = \"\")]", Scalar::U8, Shape::Counted, "empty"),
-            ("#[text]", Scalar::U32, Shape::Fixed(2), "`text` to `[u8; N]`"),
-            ("#[bytes]", Scalar::U16, Shape::Fixed(2), "`bytes` applies to"),
-            ("#[repr(u8)]", Scalar::U64, Shape::One, "does not apply to `u64`"),
-            ("#[repr(u8)]", Scalar::Isize, Shape::One, "supported: `i8`, `i16`, `i32`, `i64`"),
-            (
-                "#[repr(usize)]",
-                Scalar::Usize,
-                Shape::One,
-                "cannot have the type `usize` in the event",
-            ),
-            (
-                "#[repr(u16)] #[out_type = \"xs:unsignedLong\"]",
-                Scalar::Usize,
-                Shape::One,
-                "cannot have the presentation `xs:unsignedLong`",
-            ),
-        ] {
-            let error = form(attributes, scalar, shape).unwrap_err();
-            assert!(error.contains(expected), "{attributes}: {error}");
-        }
-    }
 
     /// Every presentation is the same in both encodings, or not supported by `TraceLogging`.
     #[test]

@@ -13,7 +13,10 @@ pub use self::form::{Block, Counter, Form};
 pub use self::format::Format;
 pub use self::shape::Shape;
 pub use self::table::{Representation, Row, Scalar, Text};
-use crate::attribute;
+use crate::{
+    attribute,
+    errors::{Tokens, bail, error, quoted},
+};
 
 mod form;
 mod format;
@@ -58,10 +61,7 @@ impl FieldOptions {
             };
             if word != "doc" {
                 if given.contains(&word) {
-                    return Err(syn::Error::new(
-                        word.span(),
-                        format!("`{word}` is given twice; remove one of them"),
-                    ));
+                    bail!(word.span(), "`{word}` is given twice; remove one of them");
                 }
                 given.push(word);
             }
@@ -94,10 +94,10 @@ impl FieldOptions {
             };
             attribute.meta.require_path_only()?;
             if options.format_span.is_some() {
-                return Err(syn::Error::new(
+                bail!(
                     word.span(),
                     "a field can have one of `hex`, `json`, `xml` and `address`; remove the others",
-                ));
+                );
             }
             options.format = format;
             options.format_span = Some(word.span());
@@ -107,11 +107,11 @@ impl FieldOptions {
 }
 
 fn unknown(attribute: &Attribute) -> syn::Error {
-    syn::Error::new_spanned(
-        attribute.path(),
+    error!(
+        Tokens(attribute.path()),
         "a field cannot have this attribute; supported: `hex`, `json`, `xml`, `address`, `array`, \
-         `out_type = \"…\"`, `length(…)`, `count(…)`, `counted`, `bytes`, `text`, `repr(…)`, \
-         `name = \"…\"` and `tag = 0x…`",
+         `out_type = \"…\"`, `length(…)`, `count(…)`, `counted`, `bytes`, `text`, `repr(…)`, `name \
+         = \"…\"` and `tag = 0x…`",
     )
 }
 
@@ -126,23 +126,21 @@ impl FieldType {
         if let Some(span) = options.array
             && !matches!(resolved, Resolved::Values(_, Shape::Counted))
         {
-            return Err(syn::Error::new(
+            bail!(
                 span,
-                "`array` applies to `&[u8]` and `&[u16]`, which are bytes and text without it; remove \
-                 the attribute",
-            ));
+                "`array` applies to `&[u8]` and `&[u16]`, which are bytes and text without it; \
+                 remove the attribute",
+            );
         }
         let (scalar, shape) = match resolved {
             Resolved::Values(scalar, shape) => (scalar, shape),
             Resolved::Named(name, shape) => {
                 if let Some(span) = options.format_span {
-                    return Err(syn::Error::new(
+                    bail!(
                         span,
-                        format!(
-                            "the format of the map or structure `{name}` cannot be changed; remove \
-                             this attribute"
-                        ),
-                    ));
+                        "the format of the map or structure `{name}` cannot be changed; remove \
+                         this attribute",
+                    );
                 }
                 return Ok(match shape {
                     Shape::One => Self::Named(name),
@@ -154,28 +152,26 @@ impl FieldType {
         let is_text = matches!(options.format, Format::Json | Format::Xml);
         let fits = scalar.has_format(options.format) && (!is_text || shape == Shape::One);
         if !fits {
-            return Err(syn::Error::new(
+            bail!(
                 span,
                 "the attribute does not apply to the field's type: `hex` applies to integers, \
                  `json` and `xml` to strings that are not NUL-terminated, `address` to `Pointer`",
-            ));
+            );
         }
         if shape != Shape::One && scalar == Scalar::Pointer && options.format != Format::Address {
-            return Err(syn::Error::new_spanned(
-                written,
+            bail!(
+                Tokens(written),
                 "a field cannot be an array of `Pointer` without `#[address]`, because the event \
                  would contain the addresses; add the attribute to write them",
-            ));
+            );
         }
         if shape != Shape::One && !scalar.repeats(options.format) {
-            return Err(syn::Error::new_spanned(
-                written,
-                format!(
-                    "a field cannot be an array of `{}`, whose bytes in memory differ from those in \
-                     the event; use an array of integers",
-                    scalar.name()
-                ),
-            ));
+            bail!(
+                Tokens(written),
+                "a field cannot be an array of `{}`, whose bytes in memory differ from those in \
+                 the event; use an array of integers",
+                scalar.name(),
+            );
         }
         Ok(Self::Values(scalar, options.format, shape))
     }
@@ -244,18 +240,15 @@ fn resolve(
         },
         Type::Array(TypeArray { elem, len, .. }) => {
             let Expr::Lit(ExprLit { lit: Lit::Int(count), .. }) = attribute::ungrouped(len) else {
-                return Err(syn::Error::new_spanned(
-                    len,
-                    "the length of an array must be an integer literal, as in `[u32; 4]`, because it \
-                     is part of the event's layout and a macro cannot evaluate constants",
-                ));
+                bail!(
+                    Tokens(len),
+                    "the length of an array must be an integer literal, as in `[u32; 4]`, because \
+                     it is part of the event's layout and a macro cannot evaluate constants",
+                );
             };
             let count: u16 = count.base10_parse().unwrap_or(0);
             if count == 0 {
-                return Err(syn::Error::new_spanned(
-                    len,
-                    "an array of a fixed length must have 1 to 65,535 elements",
-                ));
+                bail!(Tokens(len), "an array of a fixed length must have 1 to 65,535 elements");
             }
             element(elem, own, Shape::Fixed(count))
         }
@@ -273,23 +266,17 @@ fn resolve(
                 return Ok(Resolved::Named(ident, Shape::One));
             }
             match (Scalar::from_name(&name), name.as_str()) {
-                (Some(Scalar::Str | Scalar::CStr), _) if !is_referent => {
-                    Err(syn::Error::new_spanned(
-                        written,
-                        format!(
-                            "a field cannot have the type `{name}`, whose size is unknown; write \
-                             `&{name}`"
-                        ),
-                    ))
-                }
+                (Some(Scalar::Str | Scalar::CStr), _) if !is_referent => Err(error!(
+                    Tokens(written),
+                    "a field cannot have the type `{name}`, whose size is unknown; write \
+                         `&{name}`",
+                )),
                 (Some(scalar), _) => Ok(Resolved::Values(scalar, Shape::One)),
-                (None, "f32" | "f64") => Err(syn::Error::new_spanned(
-                    written,
-                    format!(
-                        "a field cannot have the type `{name}`, because kernel code must not use \
-                         floating-point registers; use `{}`, which contains the number's bits",
-                        name.to_uppercase()
-                    ),
+                (None, "f32" | "f64") => Err(error!(
+                    Tokens(written),
+                    "a field cannot have the type `{name}`, because kernel code must not use \
+                     floating-point registers; use `{}`, which contains the number's bits",
+                    name.to_uppercase(),
                 )),
                 (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
                 (None, "Option") => Err(optional(written)),
@@ -300,8 +287,8 @@ fn resolve(
                 (None, _) => Err(of_wdk(&ident).unwrap_or_else(|| no_field_type(written))),
             }
         }
-        Type::Ptr(_) => Err(syn::Error::new_spanned(
-            written,
+        Type::Ptr(_) => Err(error!(
+            Tokens(written),
             "a field cannot be a raw pointer; write `Pointer`, whose event says only whether the \
              address is null, or `#[address] Pointer`, whose event has the address",
         )),
@@ -311,20 +298,16 @@ fn resolve(
                 Type::Path(_) => format!(" or `{referent}`"),
                 _ => String::new(),
             };
-            Err(syn::Error::new_spanned(
-                written,
-                format!(
-                    "a field cannot be a mutable reference, because an event is only read; write \
-                     `&{referent}`{or_value}"
-                ),
+            Err(error!(
+                Tokens(written),
+                "a field cannot be a mutable reference, because an event is only read; write \
+                 `&{referent}`{or_value}",
             ))
         }
-        Type::Slice(_) => Err(syn::Error::new_spanned(
-            written,
-            format!(
-                "a field cannot be a slice without a reference, whose size is unknown; write `&{}`",
-                shown(written)
-            ),
+        Type::Slice(_) => Err(error!(
+            Tokens(written),
+            "a field cannot be a slice without a reference, whose size is unknown; write `&{}`",
+            shown(written),
         )),
         _ => Err(no_field_type(written)),
     }
@@ -337,10 +320,11 @@ fn without_reference(written: &Type, referent: &Type, resolved: Resolved) -> syn
         Resolved::Values(scalar, Shape::One) if !scalar.row().rust.starts_with('&')
     );
     if is_value || matches!(referent, Type::Reference(_)) {
-        return Err(syn::Error::new_spanned(
-            written,
-            format!("an event takes this field without the reference; write `{}`", shown(referent)),
-        ));
+        bail!(
+            Tokens(written),
+            "an event takes this field without the reference; write `{}`",
+            shown(referent),
+        );
     }
     Ok(resolved)
 }
@@ -356,13 +340,12 @@ fn only_lifetimes(path: &syn::Path) -> syn::Result<()> {
             PathArguments::Parenthesized(_) => false,
         };
         if !is_fine {
-            return Err(syn::Error::new_spanned(
-                &segment.arguments,
-                format!(
-                    "the type of a field can have lifetimes as arguments only; remove the others from `{}`",
-                    segment.ident
-                ),
-            ));
+            bail!(
+                Tokens(&segment.arguments),
+                "the type of a field can have lifetimes as arguments only; remove the others from \
+                 `{}`",
+                segment.ident,
+            );
         }
     }
     Ok(())
@@ -384,50 +367,34 @@ fn element(written: &Type, own: &HashSet<Ident>, shape: Shape) -> syn::Result<Re
             return only_lifetimes(path).map(|()| resolved);
         }
     }
-    let names: Vec<_> = Scalar::ALL
-        .iter()
-        .filter(|scalar| scalar.row().repeats)
-        .map(|scalar| format!("`{}`", scalar.name()))
-        .collect();
-    Err(syn::Error::new_spanned(
-        written,
-        format!(
-            "an array cannot have elements of this type; supported: {}, and the declaration's \
-             structures of these",
-            names.join(", ")
-        ),
+    let names = Scalar::ALL.iter().filter(|scalar| scalar.row().repeats);
+    let names = quoted(names.map(|scalar| scalar.name()));
+    Err(error!(
+        Tokens(written),
+        "an array cannot have elements of this type; supported: {names}, and the declaration's \
+         structures of these",
     ))
 }
 
 fn optional(written: &Type) -> syn::Error {
-    syn::Error::new_spanned(
-        written,
-        "a field cannot be an `Option`, because an event always has the same fields; write a value that \
-         means `None`, as in `size.unwrap_or(0)`, or declare another event without the field",
+    error!(
+        Tokens(written),
+        "a field cannot be an `Option`, because an event always has the same fields; write a value \
+         that means `None`, as in `size.unwrap_or(0)`, or declare another event without the field",
     )
 }
 
 fn no_field_type(written: &Type) -> syn::Error {
-    let names: Vec<_> = Scalar::ALL
-        .iter()
-        .map(|scalar| {
-            let row = scalar.row();
-            if row.rust.starts_with('&') {
-                format!("`&{}`", row.name)
-            } else if row.rust.ends_with("<'_>") {
-                format!("`{}<'_>`", row.name)
-            } else {
-                format!("`{}`", row.name)
-            }
-        })
-        .collect();
-    syn::Error::new_spanned(
-        written,
-        format!(
-            "a field cannot have this type; supported: {}, arrays (`[u32; 4]`, `&[u32]`), and the \
-             maps and structures of the declaration",
-            names.join(", ")
-        ),
+    let names = quoted(Scalar::ALL.iter().map(|scalar| {
+        let row = scalar.row();
+        let reference = if row.rust.starts_with('&') { "&" } else { "" };
+        let lifetime = if row.rust.ends_with("<'_>") { "<'_>" } else { "" };
+        format!("{reference}{}{lifetime}", row.name)
+    }));
+    error!(
+        Tokens(written),
+        "a field cannot have this type; supported: {names}, arrays (`[u32; 4]`, `&[u32]`), and the \
+         maps and structures of the declaration",
     )
 }
 
@@ -460,8 +427,7 @@ const OF_WDK: [(&str, &str); 22] = [
 /// Returns the error for a type of the WDK, or `None` for another name.
 fn of_wdk(name: &Ident) -> Option<syn::Error> {
     let (_, kind) = OF_WDK.iter().find(|(of_wdk, _)| name == of_wdk)?;
-    let text = format!("`{name}` is a type of the WDK and not a field type; write `{kind}`");
-    Some(syn::Error::new(name.span(), text))
+    Some(error!(name.span(), "`{name}` is a type of the WDK and not a field type; write `{kind}`"))
 }
 
 /// Returns the error for a type name that the declaration does not contain.
@@ -469,54 +435,9 @@ pub fn undeclared(name: &Ident) -> syn::Error {
     if let Some(error) = of_wdk(name) {
         return error;
     }
-    syn::Error::new(
+    error!(
         name.span(),
-        format!(
-            "the type `{name}` is neither a field type nor a map or structure of the declaration; \
-             declare it, for example as `#[map] enum {name} {{ … }}`"
-        ),
+        "the type `{name}` is neither a field type nor a map or structure of the declaration; \
+         declare it, for example as `#[map] enum {name} {{ … }}`",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(text: &str, options: &FieldOptions) -> Result<FieldType, String> {
-        let written: Type = syn::parse_str(text).unwrap();
-        FieldType::parse(&written, options, &HashSet::new()).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn slices_are_bytes_text_or_arrays() {
-        let plain = FieldOptions::default();
-        let array = FieldOptions { array: Some(Span::call_site()), ..FieldOptions::default() };
-        let values = |scalar, shape| Ok(FieldType::Values(scalar, Format::Default, shape));
-        assert_eq!(parsed("&[u8]", &plain), values(Scalar::Bytes, Shape::One));
-        assert_eq!(parsed("&[u8]", &array), values(Scalar::U8, Shape::Counted));
-        assert_eq!(parsed("&[u16]", &plain), values(Scalar::Utf16, Shape::One));
-        assert_eq!(parsed("&[u32]", &plain), values(Scalar::U32, Shape::Counted));
-        assert_eq!(parsed("[u8; 6]", &plain), values(Scalar::U8, Shape::Fixed(6)));
-        for bad in
-            ["&[bool]", "[u8; 0]", "[u8; 70000]", "&mut u8", "f64", "String", "&[&str]", "(u8, u8)"]
-        {
-            assert!(parsed(bad, &plain).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_proposed_type_can_be_written() {
-        for (bad, proposed) in [
-            ("&&'a str", "`&'a str`"),
-            ("&&'a [u8]", "`&'a [u8]`"),
-            ("&&[u32; 4]", "`&[u32; 4]`"),
-            ("&mut &'a str", "`&&'a str`"),
-            ("&'a mut UnicodeString<'a>", "`&UnicodeString<'a>` or `UnicodeString<'a>`"),
-            ("&wdk_etw::UnicodeString<'_>", "`wdk_etw::UnicodeString<'_>`"),
-            ("[&'static str]", "`&[&'static str]`"),
-        ] {
-            let error = parsed(bad, &FieldOptions::default()).unwrap_err();
-            assert!(error.ends_with(&format!("write {proposed}")), "{bad}: {error}");
-        }
-    }
 }

@@ -94,14 +94,14 @@ pub struct Row {
     is_text: bool,
 }
 
-const fn codes(in_type: In, tracelogging: Tlg, manifest_in: In, manifest: Out) -> Codes {
-    Codes { tracelogging: (in_type, tracelogging), manifest: (manifest_in, manifest) }
+const fn codes(in_type: In, tracelogging: Tlg, manifest: Out) -> Codes {
+    Codes { tracelogging: (in_type, tracelogging), manifest: (in_type, manifest) }
 }
 
-const HEX_8: Codes = codes(In::UInt8, Tlg::Hex, In::UInt8, Out::HexInt8);
-const HEX_16: Codes = codes(In::UInt16, Tlg::Hex, In::UInt16, Out::HexInt16);
-const HEX_32: Codes = codes(In::HexInt32, Tlg::Default, In::HexInt32, Out::HexInt32);
-const HEX_64: Codes = codes(In::HexInt64, Tlg::Default, In::HexInt64, Out::HexInt64);
+const HEX_8: Codes = codes(In::UInt8, Tlg::Hex, Out::HexInt8);
+const HEX_16: Codes = codes(In::UInt16, Tlg::Hex, Out::HexInt16);
+const HEX_32: Codes = codes(In::HexInt32, Tlg::Default, Out::HexInt32);
+const HEX_64: Codes = codes(In::HexInt64, Tlg::Default, Out::HexInt64);
 
 /// The strings of the documentation's table.
 mod summary {
@@ -122,49 +122,38 @@ mod summary {
     pub const BYTES: &str = "the length, then the bytes";
 }
 
+/// Returns the row of a type.
 const fn row(
     name: &'static str,
     rust: &'static str,
     representation: Representation,
     summary: &'static str,
+    codes: Codes,
 ) -> Row {
-    Row {
-        name,
-        rust,
-        representation,
-        summary,
-        repeats: false,
-        codes: codes(In::Null, Tlg::Default, In::Null, Out::String),
-        hex: None,
-        is_text: false,
-    }
+    // An array is written as it is in memory.
+    let repeats = matches!(representation, Memory(_));
+    Row { name, rust, representation, summary, repeats, codes, hex: None, is_text: false }
 }
 
-impl Row {
-    const fn tracelogging(mut self, in_type: In, out_type: Tlg) -> Self {
-        self.codes.tracelogging = (in_type, out_type);
-        self
-    }
+/// Returns the row of an integer type, which can be shown in hexadecimal.
+const fn integer(
+    name: &'static str,
+    representation: Representation,
+    codes: Codes,
+    hex: Codes,
+) -> Row {
+    Row { hex: Some(hex), ..row(name, name, representation, summary::NUMBER, codes) }
+}
 
-    const fn manifest(mut self, in_type: In, out_type: Out) -> Self {
-        self.codes.manifest = (in_type, out_type);
-        self
-    }
-
-    const fn hex(mut self, codes: Codes) -> Self {
-        self.hex = Some(codes);
-        self
-    }
-
-    const fn json_and_xml(mut self) -> Self {
-        self.is_text = true;
-        self
-    }
-
-    const fn repeats(mut self) -> Self {
-        self.repeats = true;
-        self
-    }
+/// Returns the row of a type of text, which can contain JSON and XML.
+const fn text(
+    name: &'static str,
+    rust: &'static str,
+    text: Text,
+    summary: &'static str,
+    codes: Codes,
+) -> Row {
+    Row { is_text: true, ..row(name, rust, Counted(text), summary, codes) }
 }
 
 /// Declares [`Scalar`] and its rows.
@@ -193,148 +182,75 @@ macro_rules! field_types {
 }
 
 field_types! {
-        I8 = row("i8", "i8", Memory(1), summary::NUMBER)
-            .tracelogging(In::Int8, Tlg::Default)
-            .manifest(In::Int8, Out::Byte)
-            .hex(HEX_8)
-            .repeats();
-        U8 = row("u8", "u8", Memory(1), summary::NUMBER)
-            .tracelogging(In::UInt8, Tlg::Default)
-            .manifest(In::UInt8, Out::UnsignedByte)
-            .hex(HEX_8)
-            .repeats();
-        I16 = row("i16", "i16", Memory(2), summary::NUMBER)
-            .tracelogging(In::Int16, Tlg::Default)
-            .manifest(In::Int16, Out::Short)
-            .hex(HEX_16)
-            .repeats();
-        U16 = row("u16", "u16", Memory(2), summary::NUMBER)
-            .tracelogging(In::UInt16, Tlg::Default)
-            .manifest(In::UInt16, Out::UnsignedShort)
-            .hex(HEX_16)
-            .repeats();
-        I32 = row("i32", "i32", Memory(4), summary::NUMBER)
-            .tracelogging(In::Int32, Tlg::Default)
-            .manifest(In::Int32, Out::Int)
-            .hex(HEX_32)
-            .repeats();
-        U32 = row("u32", "u32", Memory(4), summary::NUMBER)
-            .tracelogging(In::UInt32, Tlg::Default)
-            .manifest(In::UInt32, Out::UnsignedInt)
-            .hex(HEX_32)
-            .repeats();
-        I64 = row("i64", "i64", Memory(8), summary::NUMBER)
-            .tracelogging(In::Int64, Tlg::Default)
-            .manifest(In::Int64, Out::Long)
-            .hex(HEX_64)
-            .repeats();
-        U64 = row("u64", "u64", Memory(8), summary::NUMBER)
-            .tracelogging(In::UInt64, Tlg::Default)
-            .manifest(In::UInt64, Out::UnsignedLong)
-            .hex(HEX_64)
-            .repeats();
-        Usize = row("usize", "usize", Cast64, summary::NUMBER)
-            .tracelogging(In::UInt64, Tlg::Default)
-            .manifest(In::UInt64, Out::UnsignedLong)
-            .hex(HEX_64);
-        Isize = row("isize", "isize", Cast64, summary::NUMBER)
-            .tracelogging(In::Int64, Tlg::Default)
-            .manifest(In::Int64, Out::Long)
-            .hex(HEX_64);
-        Bool = row("bool", "bool", Cast8, summary::BYTE)
-            .tracelogging(In::UInt8, Tlg::Boolean)
-            .manifest(In::UInt8, Out::Boolean);
-        Bool32 = row("Bool32", "::wdk_etw::Bool32", Memory(4), summary::BOOL)
-            .tracelogging(In::Boolean, Tlg::Default)
-            .manifest(In::Boolean, Out::Boolean)
-            .repeats();
-        F32 = row("F32", "::wdk_etw::F32", Memory(4), summary::FLOAT)
-            .tracelogging(In::Float, Tlg::Default)
-            .manifest(In::Float, Out::Float)
-            .repeats();
-        F64 = row("F64", "::wdk_etw::F64", Memory(8), summary::FLOAT)
-            .tracelogging(In::Double, Tlg::Default)
-            .manifest(In::Double, Out::Double)
-            .repeats();
-        Pointer = row("Pointer", "::wdk_etw::Pointer", Pointer, summary::POINTER)
-            .tracelogging(In::HexInt64, Tlg::Default)
-            .manifest(In::Pointer, Out::HexInt64);
-        Guid = row("Guid", "::wdk_etw::Guid", Memory(16), summary::WINDOWS)
-            .tracelogging(In::Guid, Tlg::Default)
-            .manifest(In::Guid, Out::Guid)
-            .repeats();
-        FileTime = row("FileTime", "::wdk_etw::FileTime", Memory(8), summary::WINDOWS)
-            .tracelogging(In::FileTime, Tlg::Default)
-            .manifest(In::FileTime, Out::DateTime)
-            .repeats();
-        Luid = row("Luid", "::wdk_etw::Luid", Memory(8), summary::WINDOWS)
-            .tracelogging(In::HexInt64, Tlg::Default)
-            .manifest(In::HexInt64, Out::HexInt64)
-            .repeats();
-        SystemTime = row("SystemTime", "::wdk_etw::SystemTime", Memory(16), summary::WINDOWS)
-            .tracelogging(In::SystemTime, Tlg::Default)
-            .manifest(In::SystemTime, Out::DateTime)
-            .repeats();
-        NtStatus = row("NtStatus", "::wdk_etw::NtStatus", Memory(4), summary::CODE)
-            .tracelogging(In::UInt32, Tlg::NtStatus)
-            .manifest(In::UInt32, Out::NtStatus)
-            .repeats();
-        HResult = row("HResult", "::wdk_etw::HResult", Memory(4), summary::CODE)
-            .tracelogging(In::Int32, Tlg::HResult)
-            .manifest(In::Int32, Out::HResult)
-            .repeats();
-        Win32Error = row("Win32Error", "::wdk_etw::Win32Error", Memory(4), summary::CODE)
-            .tracelogging(In::UInt32, Tlg::Win32Error)
-            .manifest(In::UInt32, Out::Win32Error)
-            .repeats();
-        ProcessId = row("ProcessId", "::wdk_etw::ProcessId", Memory(4), summary::CODE)
-            .tracelogging(In::UInt32, Tlg::Pid)
-            .manifest(In::UInt32, Out::Pid)
-            .repeats();
-        ThreadId = row("ThreadId", "::wdk_etw::ThreadId", Memory(4), summary::CODE)
-            .tracelogging(In::UInt32, Tlg::Tid)
-            .manifest(In::UInt32, Out::Tid)
-            .repeats();
-        Port = row("Port", "::wdk_etw::Port", BigEndian16, summary::NETWORK)
-            .tracelogging(In::UInt16, Tlg::Port)
-            .manifest(In::UInt16, Out::Port);
-        Ipv4Addr = row("Ipv4Addr", "::core::net::Ipv4Addr", Octets4, summary::NETWORK)
-            .tracelogging(In::UInt32, Tlg::Ipv4)
-            .manifest(In::UInt32, Out::Ipv4);
-        Ipv6Addr = row("Ipv6Addr", "::core::net::Ipv6Addr", Octets16, summary::NETWORK)
-            .tracelogging(In::Binary, Tlg::Ipv6)
-            .manifest(In::Binary, Out::Ipv6);
-        SocketAddr = row("SocketAddr", "::core::net::SocketAddr", SocketAddr, summary::NETWORK)
-            .tracelogging(In::Binary, Tlg::SocketAddress)
-            .manifest(In::Binary, Out::SocketAddress);
-        Sid = row("Sid", "::wdk_etw::Sid<'_>", Sid, summary::WINDOWS)
-            .tracelogging(In::Sid, Tlg::Default)
-            .manifest(In::Sid, Out::String);
-        Str = row("str", "&str", Counted(Text::Str), summary::UTF8)
-            .tracelogging(In::CountedAnsiString, Tlg::Utf8)
-            .manifest(In::CountedAnsiString, Out::Utf8)
-            .json_and_xml();
-        Arguments = row("Arguments", "::core::fmt::Arguments<'_>", Counted(Text::Formatted), summary::FORMATTED)
-            .tracelogging(In::CountedAnsiString, Tlg::Utf8)
-            .manifest(In::CountedAnsiString, Out::Utf8)
-            .json_and_xml();
-        Utf16 = row("[u16]", "&[u16]", Counted(Text::Utf16), summary::UTF16)
-            .tracelogging(In::CountedUnicodeString, Tlg::Default)
-            .manifest(In::CountedUnicodeString, Out::String)
-            .json_and_xml();
-        UnicodeString = row("UnicodeString", "::wdk_etw::UnicodeString<'_>", Counted(Text::UnicodeString), summary::UTF16)
-            .tracelogging(In::CountedUnicodeString, Tlg::Default)
-            .manifest(In::CountedUnicodeString, Out::String)
-            .json_and_xml();
-        CStr = row("CStr", "&::core::ffi::CStr", Terminated(Text::CStr), summary::TERMINATED)
-            .tracelogging(In::AnsiString, Tlg::Utf8)
-            .manifest(In::AnsiString, Out::Utf8);
-        Utf16CStr = row("Utf16CStr", "::wdk_etw::Utf16CStr<'_>", Terminated(Text::UnicodeString), summary::TERMINATED)
-            .tracelogging(In::UnicodeString, Tlg::Default)
-            .manifest(In::UnicodeString, Out::String);
-        Bytes = row("[u8]", "&[u8]", Counted(Text::Bytes), summary::BYTES)
-            .tracelogging(In::Binary, Tlg::Default)
-            .manifest(In::Binary, Out::HexBinary);
+    I8 = integer("i8", Memory(1), codes(In::Int8, Tlg::Default, Out::Byte), HEX_8);
+    U8 = integer("u8", Memory(1), codes(In::UInt8, Tlg::Default, Out::UnsignedByte), HEX_8);
+    I16 = integer("i16", Memory(2), codes(In::Int16, Tlg::Default, Out::Short), HEX_16);
+    U16 = integer("u16", Memory(2), codes(In::UInt16, Tlg::Default, Out::UnsignedShort), HEX_16);
+    I32 = integer("i32", Memory(4), codes(In::Int32, Tlg::Default, Out::Int), HEX_32);
+    U32 = integer("u32", Memory(4), codes(In::UInt32, Tlg::Default, Out::UnsignedInt), HEX_32);
+    I64 = integer("i64", Memory(8), codes(In::Int64, Tlg::Default, Out::Long), HEX_64);
+    U64 = integer("u64", Memory(8), codes(In::UInt64, Tlg::Default, Out::UnsignedLong), HEX_64);
+    Usize = integer("usize", Cast64, codes(In::UInt64, Tlg::Default, Out::UnsignedLong), HEX_64);
+    Isize = integer("isize", Cast64, codes(In::Int64, Tlg::Default, Out::Long), HEX_64);
+    Bool = row("bool", "bool", Cast8, summary::BYTE, codes(In::UInt8, Tlg::Boolean, Out::Boolean));
+    Bool32 = row("Bool32", "::wdk_etw::Bool32", Memory(4), summary::BOOL,
+        codes(In::Boolean, Tlg::Default, Out::Boolean));
+    F32 = row("F32", "::wdk_etw::F32", Memory(4), summary::FLOAT,
+        codes(In::Float, Tlg::Default, Out::Float));
+    F64 = row("F64", "::wdk_etw::F64", Memory(8), summary::FLOAT,
+        codes(In::Double, Tlg::Default, Out::Double));
+    Pointer = row("Pointer", "::wdk_etw::Pointer", Pointer, summary::POINTER,
+        Codes { tracelogging: (In::HexInt64, Tlg::Default), manifest: (In::Pointer, Out::HexInt64) });
+    Guid = row("Guid", "::wdk_etw::Guid", Memory(16), summary::WINDOWS,
+        codes(In::Guid, Tlg::Default, Out::Guid));
+    FileTime = row("FileTime", "::wdk_etw::FileTime", Memory(8), summary::WINDOWS,
+        codes(In::FileTime, Tlg::Default, Out::DateTime));
+    Luid = row("Luid", "::wdk_etw::Luid", Memory(8), summary::WINDOWS,
+        codes(In::HexInt64, Tlg::Default, Out::HexInt64));
+    SystemTime = row("SystemTime", "::wdk_etw::SystemTime", Memory(16), summary::WINDOWS,
+        codes(In::SystemTime, Tlg::Default, Out::DateTime));
+    NtStatus = row("NtStatus", "::wdk_etw::NtStatus", Memory(4), summary::CODE,
+        codes(In::UInt32, Tlg::NtStatus, Out::NtStatus));
+    HResult = row("HResult", "::wdk_etw::HResult", Memory(4), summary::CODE,
+        codes(In::Int32, Tlg::HResult, Out::HResult));
+    Win32Error = row("Win32Error", "::wdk_etw::Win32Error", Memory(4), summary::CODE,
+        codes(In::UInt32, Tlg::Win32Error, Out::Win32Error));
+    ProcessId = row("ProcessId", "::wdk_etw::ProcessId", Memory(4), summary::CODE,
+        codes(In::UInt32, Tlg::Pid, Out::Pid));
+    ThreadId = row("ThreadId", "::wdk_etw::ThreadId", Memory(4), summary::CODE,
+        codes(In::UInt32, Tlg::Tid, Out::Tid));
+    Port = row("Port", "::wdk_etw::Port", BigEndian16, summary::NETWORK,
+        codes(In::UInt16, Tlg::Port, Out::Port));
+    Ipv4Addr = row("Ipv4Addr", "::core::net::Ipv4Addr", Octets4, summary::NETWORK,
+        codes(In::UInt32, Tlg::Ipv4, Out::Ipv4));
+    Ipv6Addr = row("Ipv6Addr", "::core::net::Ipv6Addr", Octets16, summary::NETWORK,
+        codes(In::Binary, Tlg::Ipv6, Out::Ipv6));
+    SocketAddr = row("SocketAddr", "::core::net::SocketAddr", SocketAddr, summary::NETWORK,
+        codes(In::Binary, Tlg::SocketAddress, Out::SocketAddress));
+    Sid = row("Sid", "::wdk_etw::Sid<'_>", Sid, summary::WINDOWS,
+        codes(In::Sid, Tlg::Default, Out::String));
+    Str = text(
+        "str", "&str", Text::Str, summary::UTF8,
+        codes(In::CountedAnsiString, Tlg::Utf8, Out::Utf8),
+    );
+    Arguments = text(
+        "Arguments", "::core::fmt::Arguments<'_>", Text::Formatted, summary::FORMATTED,
+        codes(In::CountedAnsiString, Tlg::Utf8, Out::Utf8),
+    );
+    Utf16 = text(
+        "[u16]", "&[u16]", Text::Utf16, summary::UTF16,
+        codes(In::CountedUnicodeString, Tlg::Default, Out::String),
+    );
+    UnicodeString = text(
+        "UnicodeString", "::wdk_etw::UnicodeString<'_>", Text::UnicodeString, summary::UTF16,
+        codes(In::CountedUnicodeString, Tlg::Default, Out::String),
+    );
+    CStr = row("CStr", "&::core::ffi::CStr", Terminated(Text::CStr), summary::TERMINATED,
+        codes(In::AnsiString, Tlg::Utf8, Out::Utf8));
+    Utf16CStr = row("Utf16CStr", "::wdk_etw::Utf16CStr<'_>", Terminated(Text::UnicodeString), summary::TERMINATED,
+        codes(In::UnicodeString, Tlg::Default, Out::String));
+    Bytes = row("[u8]", "&[u8]", Counted(Text::Bytes), summary::BYTES,
+        codes(In::Binary, Tlg::Default, Out::HexBinary));
 }
 
 impl Scalar {
@@ -443,8 +359,6 @@ mod tests {
             assert_ne!(row.codes.tracelogging.0, In::Null, "{}", row.name);
             let (in_type, out_type) = row.codes.manifest;
             assert!(in_type.out_types().contains(&out_type), "{}", row.name);
-            // Arrays are written as they are in memory.
-            assert!(!row.repeats || matches!(row.representation, Memory(_)), "{}", row.name);
             if let Some(size) = scalar.size() {
                 let (in_type, _) = row.codes.tracelogging;
                 assert!(in_type.size().is_none_or(|of_type| of_type == size), "{}", row.name);

@@ -1,8 +1,7 @@
 //! Tests the parser of declarations, the layout of events and their errors.
 
-mod autologger;
+mod accepted;
 mod encoding;
 mod field_types;
-mod forms;
 mod items;
 mod refused;

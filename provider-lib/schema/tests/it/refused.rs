@@ -1,7 +1,9 @@
-//! The errors of the declarations in `tests/compile-fail`, which build scripts also report, without
-//! the compiler.
+//! Declarations with mistakes, and their errors: those in `refused.txt`, and those in `tests/compile-fail`,
+//! which build scripts also report, without the compiler.
 
 use std::{
+    env,
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
@@ -13,6 +15,10 @@ use wdk_etw_schema::{
     parse::{ad_hoc, source},
     tracelogging::event_metadata,
 };
+
+/// The environment variable, set by `cargo xtask renew errors`, that makes the test write the errors before it
+/// compares them.
+const RENEW: &str = "WDK_ETW_RENEW";
 
 /// Part of an error about the generated Rust types, which a build script does not generate.
 const OF_RUST_TYPES: &str = "borrows its value and has no lifetime";
@@ -103,9 +109,72 @@ fn expected(output: &str) -> Vec<Found> {
     expected
 }
 
+/// Returns the errors of a declaration, or of a call of `event!`. Other texts are the items of a module.
+fn errors_of(text: &str) -> Vec<Found> {
+    let call = text.strip_prefix("event!(").and_then(|text| text.strip_suffix(");"));
+    let result = match call {
+        Some(arguments) => expand(arguments.parse().unwrap()),
+        None if text.starts_with("#[provider") => source(text).map(|_| ()),
+        None => {
+            let items = format!("#[provider(name = \"A\")]\nmod trace {{\n{text}\n}}");
+            source(&items).map(|_| ())
+        }
+    };
+    found(result.expect_err(text)).collect()
+}
+
+/// Returns the text of a file of cases with what is found in each of them.
+fn with_found(text: &str, found: impl Fn(&str) -> Vec<String>) -> String {
+    let mut parts = text.split("\n\n");
+    let mut all = parts.next().unwrap_or_default().to_owned();
+    let mut around = String::new();
+    for part in parts {
+        let lines = |prefix| {
+            let lines = part.lines().filter_map(move |line| line.strip_prefix(prefix));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        if part.starts_with("# ") {
+            around = lines("| ");
+            let about = lines("# ").replace('\n', "\n# ");
+            write!(all, "\n\n# {about}\n| {}", around.replace('\n', "\n| ")).unwrap();
+            continue;
+        }
+        let case: Vec<&str> = part.lines().filter(|line| !line.starts_with("    ")).collect();
+        let case = case.join("\n");
+        write!(all, "\n\n{case}").unwrap();
+        for line in found(&around.replacen('@', &case, 1)) {
+            write!(all, "\n    {line}").unwrap();
+        }
+    }
+    all + "\n"
+}
+
+/// Checks that a file of cases contains what is found in them.
+pub fn check(file: &str, found: impl Fn(&str) -> Vec<String>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    let found = with_found(&text, found);
+    if env::var_os(RENEW).is_some() {
+        fs::write(&path, &found).unwrap();
+        return;
+    }
+    for (found, expected) in found.lines().zip(text.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert!(found == text, "{file} is out of date: `cargo xtask renew errors` writes it");
+}
+
+#[test]
+fn mistakes_have_their_errors() {
+    check("refused.txt", |text| {
+        let errors = errors_of(text).into_iter();
+        errors.map(|(line, column, error)| format!("{line}:{column}: {error}")).collect()
+    });
+}
+
 #[test]
 fn a_build_script_gets_the_errors_that_the_compiler_shows() {
-    for name in ["ad_hoc_events", "constants", "events", "forms", "one_error", "providers"] {
+    for name in ["ad_hoc_events", "constants", "generics", "one_error"] {
         let text = fs::read_to_string(case(&format!("{name}.rs"))).unwrap();
         let output = fs::read_to_string(case(&format!("{name}.stderr"))).unwrap();
         let errors = errors(&text);

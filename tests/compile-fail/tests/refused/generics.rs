@@ -86,4 +86,13 @@ mod arguments {
     pub fn text(text: UnicodeString<u16>);
 }
 
+// A structure's field that borrows needs a lifetime.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod lifetimes {
+    #[structure]
+    pub struct Name {
+        pub name: &str,
+    }
+}
+
 fn main() {}
