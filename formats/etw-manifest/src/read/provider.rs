@@ -41,7 +41,6 @@ impl<'a, 'i> Reader<'a, 'i> {
         let keys = |other: &Provider| [other.guid];
         let others = &mut self.globals.providers;
         let known = others.find(&self.manifest.providers, keys, &provider.guid);
-        let known = known.is_some();
         self.refuse_second(node, "provider", &provider.guid.to_string(), known);
         self.names = Names::default();
         // Definitions are read before the elements that refer to them.
@@ -177,7 +176,6 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let name = it.names.levels.find(others, keys, &level.name);
                 let values = &mut it.names.level_values;
                 let known = name.or_else(|| values.find(others, |one| [one.value], &level.value));
-                let known = known.is_some();
                 it.refuse_second(node, "level", &level.name.written, known);
                 level
             });
@@ -204,7 +202,6 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let name = it.names.tasks.find(others, keys, &task.name);
                 let values = &mut it.names.task_values;
                 let known = name.or_else(|| values.find(others, |one| [one.value], &task.value));
-                let known = known.is_some();
                 it.refuse_second(node, "task", &task.name.written, known);
                 task
             });
@@ -241,7 +238,6 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let wanted = (task, opcode.value);
                 let values = &mut it.names.opcode_values;
                 let known = name.or_else(|| values.find(others, keys, &wanted));
-                let known = known.is_some();
                 it.refuse_second(node, "opcode", &opcode.name.written, known);
                 opcode
             });
@@ -264,7 +260,6 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let keys = |one: &Keyword| [one.name.clone()];
                 let names = &mut it.names.keywords;
                 let known = names.find(&provider.keywords, keys, &keyword.name);
-                let known = known.is_some();
                 it.refuse_second(node, "keyword", &keyword.name.written, known);
                 // For compilers, the checker reports this.
                 if it.mode == Mode::Lenient && !keyword.mask.is_power_of_two() {
@@ -289,7 +284,6 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let map = it.map(node, is_bits);
                 let keys = |one: &Map| [one.name.clone()];
                 let known = it.names.maps.find(&provider.maps, keys, &map.name);
-                let known = known.is_some();
                 it.refuse_second(node, "map", &map.name, known);
                 map
             });

@@ -59,9 +59,8 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     /// Reports an error that matters only to compilers.
     pub fn object(&mut self, at: Position, rule: Rule) {
-        match self.mode {
-            Mode::Strict => self.refuse(at, rule),
-            Mode::Lenient => {}
+        if self.mode == Mode::Strict {
+            self.refuse(at, rule);
         }
     }
 
@@ -78,14 +77,14 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// Reports the second of two definitions to a decoder; for compilers, the checker does this.
-    pub fn refuse_second(
+    pub fn refuse_second<T>(
         &mut self,
         node: Xml<'a, 'i>,
         what: &'static str,
         name: &str,
-        known: bool,
+        known: Option<T>,
     ) {
-        if known && self.mode == Mode::Lenient {
+        if known.is_some() && self.mode == Mode::Lenient {
             let at = self.position(node);
             let name = name.to_owned();
             self.refuse(at, Rule::Duplicate { what, name });

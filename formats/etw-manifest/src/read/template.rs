@@ -41,7 +41,6 @@ impl<'a, 'i> Reader<'a, 'i> {
         let keys = |one: &Template| [one.id.clone()];
         let names = &mut self.names.templates;
         let known = names.find(&provider.templates, keys, &template.id);
-        let known = known.is_some();
         self.refuse_second(node, "template", &template.id, known);
         // For compilers, the checker reports this.
         if self.mode == Mode::Lenient {
