@@ -4,7 +4,7 @@ use etl_file::decode::{Problem, Value};
 use etl_file::internals::kernel::{self, Form};
 use etl_file::write::{AppendError, Buffer, ClassicRecord, KernelForm, KernelRecord, WppRecord};
 use etl_file::{EncodedRecord, FileTime, Guid, PointerSize};
-use etl_fixtures::kernel_records::{generated, hook_of, payload, utf16};
+use etl_fixtures::kernel_records::{encoded, generated, payload, utf16};
 
 fn decode_kernel(record: &KernelRecord) -> kernel::Record {
     kernel::decode(&record.encode().unwrap()).unwrap()
@@ -42,23 +42,10 @@ fn every_layout_consumes_its_records_exactly() {
                     for size in [PointerSize::Four, PointerSize::Eight] {
                         let (payload, expected) = payload(&layout.fields, size);
                         let what = format!("{}/{} v{version} {size:?}", class.name, event.name);
-                        let bytes = match hook_of(class, event.opcode) {
-                            Some(hook) => KernelRecord {
-                                pointer_size: size,
-                                ..system(hook, version, payload)
-                            }
-                            .encode(),
-                            None => ClassicRecord {
-                                class: class.guid,
-                                opcode: event.opcode,
-                                version: version.into(),
-                                pointer_size: size,
-                                payload,
-                                ..ClassicRecord::default()
-                            }
-                            .encode(),
-                        };
-                        let decoded = kernel::decode(&bytes.unwrap()).unwrap();
+                        let record =
+                            KernelRecord { pointer_size: size, ..system(0, version, payload) };
+                        let bytes = encoded(class, event.opcode, record);
+                        let decoded = kernel::decode(&bytes).unwrap();
                         assert_eq!(decoded.problems, [], "{what}");
                         assert_eq!(decoded.leftover, [0_u8; 0], "{what}");
                         assert_eq!(names(&decoded), (Some(&*class.name), Some(&*event.name)));
