@@ -302,33 +302,24 @@ impl Stats {
         }
         let _infallible =
             write!(text, "\nLost: {} events, {} buffers\n", self.events_lost, self.buffers_lost);
-        if self.part.unknown != 0 {
-            let _infallible = writeln!(
-                text,
-                "Not decoded: {} events with data that no loaded manifest, image or MOF file describes",
-                self.part.unknown
-            );
-        }
-        if self.summary.of_system != 0 {
-            let _infallible = writeln!(
-                text,
-                "Of the system: {} records with a layout that no source describes",
-                self.summary.of_system
-            );
-        }
-        if self.summary.without_format != 0 {
-            let _infallible = writeln!(
-                text,
-                "Without format: {} WPP messages that no loaded TMF file or PDB describes",
-                self.summary.without_format
-            );
-        }
-        if self.summary.with_problems != 0 {
-            let _infallible = writeln!(
-                text,
-                "Partial: {} events could not be decoded completely",
-                self.summary.with_problems
-            );
+        let summary = &self.summary;
+        for (what, count, of) in [
+            (
+                "Not decoded",
+                self.part.unknown,
+                "events with data that no loaded manifest, image or MOF file describes",
+            ),
+            ("Of the system", summary.of_system, "records with a layout that no source describes"),
+            (
+                "Without format",
+                summary.without_format,
+                "WPP messages that no loaded TMF file or PDB describes",
+            ),
+            ("Partial", summary.with_problems, "events could not be decoded completely"),
+        ] {
+            if count != 0 {
+                let _infallible = writeln!(text, "{what}: {count} {of}");
+            }
         }
         if self.summary.stacks != StackCounts::default() {
             let _infallible = writeln!(text, "Stacks: {}", self.summary.stacks);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use std::process::ExitCode;
 
-use clap::builder::{EnumValueParser, PossibleValue};
+use clap::builder::EnumValueParser;
 use clap::{Arg, ArgMatches, Command, ValueEnum, value_parser};
 use etl::pcapng::{self, Capture};
 use etl::{csv, json, perfetto, table};
@@ -107,36 +107,18 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 /// The output formats of `dump`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, ValueEnum)]
 enum Format {
+    /// A table
     Table,
+    /// One line for the header, then one line per event
     Json,
+    /// A header line, then one line per event
     Csv,
+    /// A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, disks, files and samples
     Perfetto,
+    /// The packets of Microsoft-Windows-NDIS-PacketCapture (netsh trace) for Wireshark
     Pcapng,
-}
-
-impl ValueEnum for Format {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto, Self::Pcapng]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            Self::Table => PossibleValue::new("table").help("A table"),
-            Self::Json => {
-                PossibleValue::new("json").help("One line for the header, then one line per event")
-            }
-            Self::Csv => PossibleValue::new("csv").help("A header line, then one line per event"),
-            Self::Perfetto => PossibleValue::new("perfetto").help(
-                "A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, \
-                 disks, files and samples",
-            ),
-            Self::Pcapng => PossibleValue::new("pcapng").help(
-                "The packets of Microsoft-Windows-NDIS-PacketCapture (netsh trace) for Wireshark",
-            ),
-        })
-    }
 }
 
 /// Prints the selected events in a format.
@@ -227,11 +209,11 @@ fn timeline(
             input.path.display(),
             Escaped(kind)
         ));
-        writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string())?;
+        writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string());
     }
     tell_stacks(&input.path, &summary);
     for (what, count) in [("events", header.events_lost), ("buffers", header.buffers_lost)] {
-        writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
+        writer.attribute(&format!("etl.lost_{what}"), &count.to_string());
     }
     tell_without_format(&input.path, &summary);
     for (what, count) in [
@@ -242,11 +224,11 @@ fn timeline(
         ("unnamed", summary.dropped),
     ] {
         if count != 0 {
-            writer.attribute(&format!("etl.{what}"), &count.to_string())?;
+            writer.attribute(&format!("etl.{what}"), &count.to_string());
         }
     }
     for damage in summary.damages.listed() {
-        writer.attribute("etl.damage", &damage.to_string())?;
+        writer.attribute("etl.damage", &damage.to_string());
     }
     let (_, written) = writer.finish()?;
     for line in written.to_string().lines() {
