@@ -349,7 +349,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use etl_file::write::{Buffer, Finish, KernelRecord, LogFile};
+    use etl_file::write::{Buffer, KernelRecord};
     use etl_file::{Catalog, EncodedRecord, EventDescriptor, EventRecord, LogFileHeader};
 
     #[test]
@@ -447,9 +447,7 @@ mod tests {
             bytes += record.size() as u64;
             buffer.try_append_record(&record, 1).unwrap();
         }
-        let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-        log.append(&buffer, 5).unwrap();
-        let file = log.finish(Finish::default()).unwrap().into_inner();
+        let file = etl_fixtures::trace::of_buffers(header, 5, [buffer]);
         let mut file = TraceFile::new(Cursor::new(file)).unwrap();
         let (stats, _) = Stats::read(&mut file, &Pipeline::new(&Catalog::new())).unwrap();
         // The event of an unknown version, and the trace's two header events (hook 0) without a

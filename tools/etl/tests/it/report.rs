@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::browser::Browser;
 use crate::run::{Folder, manifest};
-use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
+use etl_file::write::{Finish, KernelRecord, Losses};
 use etl_file::{ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, ext_type};
 use etl_fixtures::kernel_records;
 use etl_fixtures::trace::{self, Recorded};
@@ -47,8 +47,7 @@ fn driver_trace(requests: u32) -> Vec<u8> {
     let mut header = trace::header(ClockType::SystemTime, 0x10000, 4);
     "Driver session".clone_into(&mut header.session_name);
     let mut now = header.start_clock;
-    let mut buffers: Vec<Buffer> = (0..4).map(|cpu| Buffer::new(0x10000, cpu)).collect();
-    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let mut events = Vec::new();
     let traits = trace::traits("Contoso.Driver", None);
     for request in 0..requests {
         let activity = Guid::from_u128(0xA000_0000 + u128::from(request));
@@ -112,17 +111,10 @@ fn driver_trace(requests: u32) -> Vec<u8> {
                 user_data,
                 ..EventRecord::default()
             };
-            let buffer = &mut buffers[request as usize % 4];
-            if buffer.try_append(&event) == Err(AppendError::Full) {
-                log.append(buffer, now).unwrap();
-                buffer.reset();
-                buffer.try_append(&event).unwrap();
-            }
+            events.push((request % 4, event));
         }
     }
-    for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
-        log.append(buffer, now).unwrap();
-    }
+    let log = trace::on_processors(header, Losses::default(), events);
     log.finish(Finish::default()).unwrap().into_inner()
 }
 

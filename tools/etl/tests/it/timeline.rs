@@ -228,72 +228,48 @@ fn fields_keep_their_types() {
     for _ in 0..200 {
         deep = Field::Array(vec![deep]);
     }
+    let members =
+        [("a", Field::UInt(1)), ("a", Field::Int(-1)), ("none", Field::Struct(Vec::new()))];
+    let array = vec![Field::UInt(1), Field::Text("x".to_owned())];
+    let two = Field::Named { signed: false, value: 2, name: "Two".into() };
+    let socket = SocketAddr::from(([127, 0, 0, 1], 80));
+    let rows = [
+        ("null", Field::Null, json!("null")),
+        ("int", Field::Int(-5), json!(-5)),
+        ("uint", Field::UInt(u64::MAX), json!(u64::MAX)),
+        ("hex", Field::Hex(0xBEEF), json!("0xbeef")),
+        ("float", Field::Float(0.5), json!("0.5")),
+        ("double", Field::Double(-1.25), json!("-1.25")),
+        ("bool", Field::Bool(true), json!(true)),
+        ("text", Field::Text("é\n".to_owned()), json!("é\n")),
+        ("binary", Field::Binary(vec![1, 2]), json!("hex:0102")),
+        ("guid", Field::Guid(PROVIDER), json!(PROVIDER.to_string())),
+        ("time", Field::FileTime(START), json!("2026-01-02T03:04:05.0000000Z")),
+        ("ipv4", Field::Ipv4(Ipv4Addr::LOCALHOST), json!("127.0.0.1")),
+        ("port", Field::Port(80), json!(80)),
+        ("socket", Field::SocketAddress(socket), json!("127.0.0.1:80")),
+        ("status", Field::NtStatus(0xC000_0001), json!("0xc0000001")),
+        ("win32", Field::Win32Error(5), json!(5)),
+        ("process", Field::ProcessId(4), json!(4)),
+        ("pointer", Field::Pointer(0xFFFF_8000_0000_0000), json!("0xffff800000000000")),
+        ("named", two, json!({"value": 2, "name": "Two"})),
+        ("array", Field::Array(array), json!([1, "x"])),
+        ("empty", Field::Array(Vec::new()), json!("[]")),
+        ("struct", Field::Struct(named(&members)), json!({"a": 1, "a#2": -1, "none": "{}"})),
+    ];
     let mut one = event(0, "Types");
-    one.fields = named(&[
-        ("null", Field::Null),
-        ("int", Field::Int(-5)),
-        ("uint", Field::UInt(u64::MAX)),
-        ("hex", Field::Hex(0xBEEF)),
-        ("float", Field::Float(0.5)),
-        ("double", Field::Double(-1.25)),
-        ("bool", Field::Bool(true)),
-        ("text", Field::Text("é\n".to_owned())),
-        ("binary", Field::Binary(vec![1, 2])),
-        ("guid", Field::Guid(PROVIDER)),
-        ("time", Field::FileTime(START)),
-        ("ipv4", Field::Ipv4(Ipv4Addr::LOCALHOST)),
-        ("port", Field::Port(80)),
-        ("socket", Field::SocketAddress(SocketAddr::from(([127, 0, 0, 1], 80)))),
-        ("status", Field::NtStatus(0xC000_0001)),
-        ("win32", Field::Win32Error(5)),
-        ("process", Field::ProcessId(4)),
-        ("pointer", Field::Pointer(0xFFFF_8000_0000_0000)),
-        ("named", Field::Named { signed: false, value: 2, name: "Two".into() }),
-        ("array", Field::Array(vec![Field::UInt(1), Field::Text("x".to_owned())])),
-        ("empty", Field::Array(Vec::new())),
-        (
-            "struct",
-            Field::Struct(named(&[
-                ("a", Field::UInt(1)),
-                ("a", Field::Int(-1)),
-                ("none", Field::Struct(Vec::new())),
-            ])),
-        ),
-        ("uint", Field::UInt(7)),
-        ("uint#2", Field::UInt(8)),
-        ("deep", deep),
-    ]);
+    // Names that repeat are numbered.
+    let mut expected = json!({"etw_level": 4, "uint#3": 7, "uint#2": 8});
+    for (name, value, shown) in rows {
+        one.fields.push((name.into(), value));
+        expected[name] = shown;
+    }
+    let more = [("uint", Field::UInt(7)), ("uint#2", Field::UInt(8)), ("deep", deep)];
+    one.fields.extend(named(&more));
     let timeline = Timeline::of(&[one]);
     let mut found = timeline.all("instant")[0]["args"].clone();
     let deep = found.as_object_mut().unwrap().remove("deep").unwrap();
     assert!(deep.to_string().contains("[[[[1]]]]"), "{deep}");
-    let expected = json!({
-        "etw_level": 4,
-        "null": "null",
-        "int": -5,
-        "uint": u64::MAX,
-        "hex": "0xbeef",
-        "float": "0.5",
-        "double": "-1.25",
-        "bool": true,
-        "text": "é\n",
-        "binary": "hex:0102",
-        "guid": PROVIDER.to_string(),
-        "time": "2026-01-02T03:04:05.0000000Z",
-        "ipv4": "127.0.0.1",
-        "port": 80,
-        "socket": "127.0.0.1:80",
-        "status": "0xc0000001",
-        "win32": 5,
-        "process": 4,
-        "pointer": "0xffff800000000000",
-        "named": {"value": 2, "name": "Two"},
-        "array": [1, "x"],
-        "empty": "[]",
-        "struct": {"a": 1, "a#2": -1, "none": "{}"},
-        "uint#3": 7,
-        "uint#2": 8,
-    });
     assert_eq!(found, expected);
 }
 

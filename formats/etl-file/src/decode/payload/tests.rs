@@ -1,22 +1,8 @@
 use super::*;
-use crate::decode::schema::ValueMap;
+use crate::decode::schema::{ValueMap, plain as bare};
 
 fn field(name: &str, in_type: impl Into<Encoding>, out_type: Presentation) -> Field {
-    Field {
-        name: name.into(),
-        in_type: in_type.into(),
-        out_type,
-        count: Count::Scalar,
-        length: Length::Natural,
-        tags: 0,
-        map: None,
-        fields: Vec::new(),
-    }
-}
-
-/// Returns a field without a presentation.
-fn bare(name: &str, in_type: impl Into<Encoding>) -> Field {
-    field(name, in_type, Presentation::Default)
+    Field { out_type, ..bare(name, in_type) }
 }
 
 fn decode(fields: Vec<Field>, data: &[u8]) -> Payload {
