@@ -480,7 +480,7 @@ pub struct Event {
 }
 
 /// A definition that diagnostics can locate.
-pub(crate) trait Definition {
+pub trait Definition {
     /// Returns the location.
     fn at(&self) -> Position;
     /// Sets the location.

@@ -39,7 +39,7 @@ struct Shape {
     name: &'static str,
     attributes: Vec<(&'static str, Kind)>,
     /// `None` for an element with any content.
-    inner: Option<Vec<Shape>>,
+    inner: Option<Vec<Self>>,
 }
 
 /// The elements of a manifest. In the file, each line has an element's name and its attributes; a

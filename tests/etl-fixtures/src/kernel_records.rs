@@ -126,7 +126,6 @@ fn put_last(number: u32, out: &mut Vec<u8>, values: &mut Fields) {
 }
 
 /// Returns the bytes of a field and its value.
-#[expect(clippy::too_many_lines, reason = "there is one arm for each type")]
 fn sample(kind: Type, n: u8, pointer_size: PointerSize) -> (Vec<u8>, Value) {
     let small = u32::from(n) + 0x0102_0300;
     let large = u64::from(small) << 32 | 0x0506_0708;

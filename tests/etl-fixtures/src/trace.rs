@@ -171,7 +171,7 @@ pub fn file(header: LogFileHeader, events: u32, losses: Losses) -> (Vec<u8>, Vec
     let (start, processors) = (header.start_clock, header.processors);
     let event = |n: u32| {
         let now = start + i64::from(n + 1) * tick;
-        if n % 2 == 0 { trace_logging_event(n, now) } else { manifest_event(n / 2, now) }
+        if n.is_multiple_of(2) { trace_logging_event(n, now) } else { manifest_event(n / 2, now) }
     };
     let written: Vec<EventRecord> = (0..events).map(event).collect();
     let log =

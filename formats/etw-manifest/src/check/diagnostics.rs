@@ -32,14 +32,12 @@ impl<'a> Check<'a> {
 
     /// Reports the second of two definitions with the same key; `key` returns a definition's key,
     /// if it has one, and the key's text.
-    pub fn unique<T: Definition, K: Eq + Hash>(
+    pub fn unique<T: Definition + 'a, K: Eq + Hash>(
         &mut self,
         what: &'static str,
         items: impl IntoIterator<Item = &'a T>,
         key: impl Fn(&'a T) -> Option<(K, String)>,
-    ) where
-        T: 'a,
-    {
+    ) {
         let mut seen = HashSet::new();
         for item in items {
             if let Some((key, name)) = key(item)

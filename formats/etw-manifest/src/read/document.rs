@@ -88,7 +88,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let id = it.required(string, "id");
                 let value = it.required(string, "value");
                 let other = known.get(&id).filter(|known| **known != value);
-                it.refuse_second(string, "text", &id, other);
+                it.refuse_second(string, "text", &id, other.is_some());
                 Text { id, value, at: it.position(string), ..Text::default() }
             });
             if let Some(text) = text {

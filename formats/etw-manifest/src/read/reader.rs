@@ -77,14 +77,14 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// Reports the second of two definitions to a decoder; for compilers, the checker does this.
-    pub fn refuse_second<T>(
+    pub fn refuse_second(
         &mut self,
         node: Xml<'a, 'i>,
         what: &'static str,
         name: &str,
-        known: Option<T>,
+        is_known: bool,
     ) {
-        if known.is_some() && self.mode == Mode::Lenient {
+        if is_known && self.mode == Mode::Lenient {
             let at = self.position(node);
             let name = name.to_owned();
             self.refuse(at, Rule::Duplicate { what, name });

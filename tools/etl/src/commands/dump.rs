@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use std::process::ExitCode;
 
-use clap::builder::EnumValueParser;
+use clap::builder::{EnumValueParser, PossibleValue};
 use clap::{Arg, ArgMatches, Command, ValueEnum, value_parser};
 use etl::pcapng::{self, Capture};
 use etl::{csv, json, perfetto, table};
@@ -107,18 +107,36 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 /// The output formats of `dump`.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy)]
 enum Format {
-    /// A table
     Table,
-    /// One line for the header, then one line per event
     Json,
-    /// A header line, then one line per event
     Csv,
-    /// A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, disks, files and samples
     Perfetto,
-    /// The packets of Microsoft-Windows-NDIS-PacketCapture (netsh trace) for Wireshark
     Pcapng,
+}
+
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto, Self::Pcapng]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::Table => PossibleValue::new("table").help("A table"),
+            Self::Json => {
+                PossibleValue::new("json").help("One line for the header, then one line per event")
+            }
+            Self::Csv => PossibleValue::new("csv").help("A header line, then one line per event"),
+            Self::Perfetto => PossibleValue::new("perfetto").help(
+                "A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, \
+                 disks, files and samples",
+            ),
+            Self::Pcapng => PossibleValue::new("pcapng").help(
+                "The packets of Microsoft-Windows-NDIS-PacketCapture (netsh trace) for Wireshark",
+            ),
+        })
+    }
 }
 
 /// Prints the selected events in a format.

@@ -57,10 +57,9 @@ fn about(event: &Decoded) -> String {
     }
     if descriptor.channel != 0 && descriptor.channel != TRACE_LOGGING_CHANNEL {
         let number = descriptor.channel;
-        parts.push(match event.channel_name.as_deref() {
-            None => format!("channel {number}"),
-            Some(name) => format!("channel {name} ({number})"),
-        });
+        let named = |name| format!("channel {name} ({number})");
+        let name = event.channel_name.as_deref();
+        parts.push(name.map_or_else(|| format!("channel {number}"), named));
     }
     if let Some(group) = event.group {
         parts.push(format!("group {group}"));

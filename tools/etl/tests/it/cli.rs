@@ -142,9 +142,13 @@ fn files_of_other_formats_are_named() {
             &["dump", "sample.etl", "--tmf", "other.etl"],
             &["dump", "sample.etl", "--pdb", "other.etl"],
         ] {
-            let is_own = arguments.contains(&"--man") && start.contains(&b'<')
-                || arguments.contains(&"--image") && start.starts_with(b"MZ");
-            let texts = if is_own { &[][..] } else { &[name, advice] };
+            // The option for files of this format.
+            let own = match start {
+                [b'M', b'Z', ..] => "--image",
+                _ if start.contains(&b'<') => "--man",
+                _ => "",
+            };
+            let texts = if arguments.contains(&own) { &[][..] } else { &[name, advice] };
             folder.etl(arguments).fails(1, texts);
         }
     }

@@ -49,7 +49,7 @@ impl Folder {
 }
 
 /// The result of a run.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Ran {
     pub code: Option<i32>,
     /// The standard output.
