@@ -208,6 +208,19 @@ pub fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
 
+/// Returns an event of the thread 9 in the process 7.
+pub fn event(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> KernelRecord {
+    let (thread_id, process_id) = (9, 7);
+    let none = KernelRecord::default();
+    KernelRecord { hook, version, timestamp, thread_id, process_id, payload, ..none }
+}
+
+/// Returns a performance event, whose header contains no thread.
+pub fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> KernelRecord {
+    let form = KernelForm::PerfInfo;
+    KernelRecord { form, hook, version: 2, timestamp, payload, ..KernelRecord::default() }
+}
+
 /// Returns the payload of an event of the class Process, version 2.
 pub fn process(id: u32, image: &str) -> Vec<u8> {
     let command_line = utf16(&format!("{image} /run"));

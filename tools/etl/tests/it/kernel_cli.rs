@@ -5,7 +5,7 @@ use std::io::Cursor;
 use crate::page;
 use crate::run::Folder;
 use etl::stats::Stats;
-use etl_file::write::{ClassicRecord, KernelForm, KernelRecord, WppRecord};
+use etl_file::write::{ClassicRecord, WppRecord};
 use etl_file::{
     Catalog, EncodedRecord, EventRecord, ExtendedItem, FirstPass, LogFileHeader, Pipeline,
     TraceFile,
@@ -17,28 +17,11 @@ pub const NTOSKRNL: u64 = 0xFFFF_F801_0000_0000;
 pub const APP: u64 = 0x7FF6_0000_0000;
 
 pub fn kernel(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
-    let record = KernelRecord {
-        hook,
-        version,
-        timestamp,
-        thread_id: 9,
-        process_id: 7,
-        payload,
-        ..KernelRecord::default()
-    };
-    EncodedRecord::try_from(&record).unwrap()
+    EncodedRecord::try_from(&kernel_records::event(hook, version, timestamp, payload)).unwrap()
 }
 
 pub fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
-    let record = KernelRecord {
-        form: KernelForm::PerfInfo,
-        hook,
-        version: 2,
-        timestamp,
-        payload,
-        ..KernelRecord::default()
-    };
-    EncodedRecord::try_from(&record).unwrap()
+    EncodedRecord::try_from(&kernel_records::perfinfo(hook, timestamp, payload)).unwrap()
 }
 
 pub fn image(time: i64, process: u32, base: u64, path: &str) -> EncodedRecord {
