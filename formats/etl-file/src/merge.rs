@@ -325,13 +325,8 @@ impl Times {
         if self.from.kind == self.to.kind {
             return ticks;
         }
-        let (numerator, denominator) = match self.from.kind {
-            ClockType::Qpc => (10_000_000, self.from.perf_frequency.unsigned_abs()),
-            ClockType::CpuCycles => (10, u64::from(self.from.cpu_mhz)),
-            ClockType::SystemTime | ClockType::Other(_) => (1, 1),
-        };
-        let scaled = u128::from(ticks) * numerator / u128::from(denominator.max(1));
-        u64::try_from(scaled).unwrap_or(u64::MAX)
+        let (units, of_ticks) = self.from.rate().unwrap_or((1, 1));
+        u64::try_from(i128::from(ticks) * units / of_ticks).unwrap_or(u64::MAX)
     }
 }
 

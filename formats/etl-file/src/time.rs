@@ -202,17 +202,11 @@ impl Clock {
     /// converted and the result is the start time.
     #[must_use]
     pub fn to_file_time(&self, raw: i64) -> FileTime {
-        let (numerator, denominator) = match self.kind {
-            ClockType::Qpc => (10_000_000, i128::from(self.perf_frequency)),
-            ClockType::SystemTime => (1, 1),
-            ClockType::CpuCycles => (10, i128::from(self.cpu_mhz)),
-            ClockType::Other(_) => (0, 1),
-        };
-        if denominator <= 0 {
+        let Some((units, ticks)) = self.rate() else {
             return self.start_time;
-        }
+        };
         let delta = i128::from(raw) - i128::from(self.start_clock);
-        let elapsed = (delta * numerator).div_euclid(denominator);
+        let elapsed = (delta * units).div_euclid(ticks);
         FileTime(saturate(i128::from(self.start_time.0) + elapsed))
     }
 
@@ -220,17 +214,9 @@ impl Clock {
     /// cannot be converted.
     #[must_use]
     pub fn from_file_time(&self, time: FileTime) -> Option<i64> {
-        let (numerator, denominator) = match self.kind {
-            ClockType::Qpc => (i128::from(self.perf_frequency), 10_000_000),
-            ClockType::SystemTime => (1, 1),
-            ClockType::CpuCycles => (i128::from(self.cpu_mhz), 10),
-            ClockType::Other(_) => return None,
-        };
-        if numerator <= 0 {
-            return None;
-        }
+        let (units, ticks) = self.rate()?;
         let elapsed = i128::from(time.0) - i128::from(self.start_time.0);
-        let ticks = (elapsed * numerator).div_euclid(denominator);
+        let ticks = (elapsed * ticks).div_euclid(units);
         Some(saturate(i128::from(self.start_clock) + ticks))
     }
 
@@ -238,15 +224,21 @@ impl Clock {
     /// timestamps cannot be converted.
     #[must_use]
     pub fn between(&self, first: i64, second: i64) -> Option<Duration> {
-        let (nanos, denominator) = match self.kind {
-            ClockType::Qpc => (1_000_000_000, i128::from(self.perf_frequency)),
-            ClockType::SystemTime => (100, 1),
-            ClockType::CpuCycles => (1000, i128::from(self.cpu_mhz)),
+        let (units, ticks) = self.rate()?;
+        let passed = i128::from(second) - i128::from(first);
+        u64::try_from(passed * units * 100 / ticks).ok().map(Duration::from_nanos)
+    }
+
+    /// Returns the clock's rate, as a number of 100 ns units and the number of ticks in that time,
+    /// or `None` if timestamps cannot be converted.
+    pub(crate) fn rate(&self) -> Option<(i128, i128)> {
+        let (units, ticks) = match self.kind {
+            ClockType::Qpc => (10_000_000, i128::from(self.perf_frequency)),
+            ClockType::SystemTime => (1, 1),
+            ClockType::CpuCycles => (10, i128::from(self.cpu_mhz)),
             ClockType::Other(_) => return None,
         };
-        let ticks = i128::from(second) - i128::from(first);
-        let nanos = (ticks * nanos).checked_div(denominator)?;
-        u64::try_from(nanos).ok().filter(|_| denominator > 0).map(Duration::from_nanos)
+        (ticks > 0).then_some((units, ticks))
     }
 
     /// Returns a buffer's `TimeStamp` as a clock reading. In merged files it is a FILETIME,

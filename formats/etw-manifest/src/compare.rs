@@ -3,13 +3,12 @@
 //! An event's id and version identify one layout permanently, because old traces are decoded with
 //! newer resources.
 
-use std::fmt;
-
 use etw_wire::{InType, OutType};
 
 use crate::{
     error::printable,
     model::{Channel, Event, Logging, Manifest, Position, Property, PropertyKind, Provider, Size},
+    presentation::sizes,
     types::in_type_name,
 };
 
@@ -122,16 +121,7 @@ pub enum Change {
 
 /// Describes a field's encoding.
 fn describe(property: &Property, among: &[Property], provider: &Provider) -> String {
-    let size = |size: Size, what: &str| match size {
-        Size::None => String::new(),
-        Size::Fixed(number) => format!(" with {what} {number}"),
-        Size::Field(field) => {
-            let name = among.get(field).map_or("?", |one| one.name.as_str());
-            format!(" with {what} {name}")
-        }
-        Size::Outer(field) => format!(" with {what} %{}", field + 1),
-    };
-    let sizes = size(property.count, "count") + &size(property.length, "length");
+    let sizes = sizes(property.count, property.length, among);
     match &property.kind {
         PropertyKind::Struct(members) => {
             let members: Vec<String> =
@@ -175,24 +165,31 @@ fn difference(before: &[String], now: &[String]) -> Option<String> {
     Some(format!("the field `{old}` is missing"))
 }
 
-struct Descriptor {
-    what: &'static str,
-    value: u64,
-}
-
-impl fmt::Display for Descriptor {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:#x}", self.value)
-    }
-}
+/// The name of a number in an event's descriptor, and the number.
+type Part = (&'static str, u64);
 
 /// Returns the numbers, besides the id, that filters and viewers use to identify an event.
-fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
+fn descriptor(event: &Event, provider: &Provider) -> [Part; 3] {
     let task = event.task.map_or(0, |at| provider.tasks[at].value);
     let opcode = event.opcode.map_or(0, |at| provider.opcodes[at].value);
     let channel = event.channel.map_or(0, |at| provider.channels[at].value);
-    [("task", u64::from(task)), ("opcode", u64::from(opcode)), ("channel", u64::from(channel))]
-        .map(|(what, value)| Descriptor { what, value })
+    [("task", task.into()), ("opcode", opcode.into()), ("channel", channel.into())]
+}
+
+/// Returns the changes of the numbers in an event's descriptor.
+fn changes<'a>(
+    event: &'a Event,
+    before: impl IntoIterator<Item = Part> + 'a,
+    now: impl IntoIterator<Item = Part> + 'a,
+) -> impl Iterator<Item = Change> + 'a {
+    let pairs = before.into_iter().zip(now).filter(|(before, now)| before != now);
+    pairs.map(|((what, before), (_, now))| Change::Descriptor {
+        id: event.id,
+        version: event.version,
+        what,
+        before: format!("{before:#x}"),
+        now: format!("{now:#x}"),
+    })
 }
 
 /// Returns the encodings of fields, without names and presentations.
@@ -394,28 +391,13 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
             if let Some(difference) = difference(&others, &mine) {
                 report(event.at, Change::Disagrees { id, version, difference });
             }
-            let level =
-                |event: &Event, of: &Provider| event.level.map_or(0, |at| of.levels[at].value);
-            let mut pairs =
-                vec![("level", u64::from(level(other, theirs)), u64::from(level(event, ours)))];
-            let (before, now) = (descriptor(other, theirs), descriptor(event, ours));
-            pairs.push(("channel keyword", theirs.channel_bit(other), ours.channel_bit(event)));
-            for (before, now) in before.into_iter().zip(now) {
-                pairs.push((before.what, before.value, now.value));
-            }
-            for (what, before, now) in pairs {
-                if before != now {
-                    report(
-                        event.at,
-                        Change::Descriptor {
-                            id,
-                            version,
-                            what,
-                            before: format!("{before:#x}"),
-                            now: format!("{now:#x}"),
-                        },
-                    );
-                }
+            let parts = |event: &Event, of: &Provider| {
+                let level = event.level.map_or(0, |at| of.levels[at].value);
+                let more = [("level", level.into()), ("channel keyword", of.channel_bit(event))];
+                more.into_iter().chain(descriptor(event, of))
+            };
+            for change in changes(event, parts(other, theirs), parts(event, ours)) {
+                report(event.at, change);
             }
         }
     }
@@ -459,18 +441,7 @@ fn compare_event(event: &Event, old: &Provider, new: &Provider, found: &mut Vec<
         let next = versions.map(|one| u16::from(one.version) + 1).max();
         report(now.at, Change::Layout { id, version, difference, next: next.unwrap_or(0) });
     }
-    for (before, after) in descriptor(event, old).into_iter().zip(descriptor(now, new)) {
-        if before.value != after.value {
-            report(
-                now.at,
-                Change::Descriptor {
-                    id,
-                    version,
-                    what: before.what,
-                    before: before.to_string(),
-                    now: after.to_string(),
-                },
-            );
-        }
+    for change in changes(event, descriptor(event, old), descriptor(now, new)) {
+        report(now.at, change);
     }
 }

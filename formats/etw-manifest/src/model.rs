@@ -136,6 +136,11 @@ impl QName {
         self.namespace == winmeta::NAMESPACE
     }
 
+    /// Returns the local name of a name in winmeta.xml's namespace.
+    pub(crate) fn of_winmeta(&self) -> Option<&str> {
+        self.is_winmeta().then(|| self.local())
+    }
+
     /// Returns the local name, without the prefix.
     #[must_use]
     pub fn local(&self) -> &str {
@@ -472,6 +477,41 @@ pub struct Event {
     pub others: Others,
     /// The location of the definition.
     pub at: Position,
+}
+
+/// A definition that diagnostics can locate.
+pub trait Definition {
+    /// Returns the location.
+    fn at(&self) -> Position;
+    /// Sets the location.
+    fn set_at(&mut self, at: Position);
+    /// Returns the name of the constant in the header that mc.exe generates.
+    fn symbol(&self) -> Option<&String>;
+}
+
+macro_rules! definitions {
+    (@$it:ident) => { None };
+    (@$it:ident $symbol:ident) => { $it.$symbol.as_ref() };
+    ($($name:ident $(. $symbol:ident)?)*) => {$(
+        impl Definition for $name {
+            fn at(&self) -> Position {
+                self.at
+            }
+
+            fn set_at(&mut self, at: Position) {
+                self.at = at;
+            }
+
+            fn symbol(&self) -> Option<&String> {
+                definitions!(@self $($symbol)?)
+            }
+        }
+    )*};
+}
+
+definitions! {
+    Text.symbol Channel.symbol Level.symbol Task.symbol Opcode.symbol Keyword.symbol Map.symbol
+    MapItem.symbol Filter.symbol Event.symbol Provider Query Template Property
 }
 
 /// Renumbers the fields that a message refers to. Numbers without a replacement stay the same.

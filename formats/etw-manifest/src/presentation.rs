@@ -3,7 +3,7 @@
 use etw_wire::{InType, OutType};
 
 use crate::{
-    model::{Event, Manifest, Map, Property, PropertyKind, Provider, Size},
+    model::{Event, Manifest, Map, Property, PropertyKind, Provider, QName, Size},
     types::in_type_name,
 };
 
@@ -59,15 +59,9 @@ impl Presentation {
             fields,
             maps,
             // Events without a task have task 0, and events without an opcode have opcode 0.
-            task: task
-                .filter(|task| task.value != 0)
-                .map_or_else(String::new, |task| task.name.local().to_owned()),
-            opcode: opcode
-                .filter(|opcode| opcode.value != 0)
-                .map_or_else(String::new, |opcode| opcode.name.local().to_owned()),
-            level: level
-                .filter(|level| level.value != 0)
-                .map_or_else(String::new, |level| level.name.local().to_owned()),
+            task: local(task.filter(|task| task.value != 0).map(|task| &task.name)),
+            opcode: local(opcode.filter(|opcode| opcode.value != 0).map(|opcode| &opcode.name)),
+            level: local(level.filter(|level| level.value != 0).map(|level| &level.name)),
             keywords,
             channel: channel.map_or_else(String::new, |channel| channel.name.clone()),
         }
@@ -125,17 +119,27 @@ impl Presentation {
     }
 }
 
-/// Returns the fields as text, and adds the maps that they use.
-fn list(properties: &[Property], provider: &Provider, used: &mut Vec<usize>) -> Vec<String> {
+/// Returns a name without its prefix; empty if there is none.
+fn local(name: Option<&QName>) -> String {
+    name.map_or_else(String::new, |name| name.local().to_owned())
+}
+
+/// Describes the count and the length of a field among these fields.
+pub fn sizes(count: Size, length: Size, among: &[Property]) -> String {
     let size = |size: Size, what: &str| match size {
         Size::None => String::new(),
         Size::Fixed(number) => format!(" with {what} {number}"),
         Size::Field(field) => {
-            let name = properties.get(field).map_or("?", |one| one.name.as_str());
+            let name = among.get(field).map_or("?", |one| one.name.as_str());
             format!(" with {what} {name}")
         }
         Size::Outer(field) => format!(" with {what} %{}", field + 1),
     };
+    size(count, "count") + &size(length, "length")
+}
+
+/// Returns the fields as text, and adds the maps that they use.
+fn list(properties: &[Property], provider: &Provider, used: &mut Vec<usize>) -> Vec<String> {
     let mut fields = Vec::new();
     for property in properties {
         let (kind, length) = match &property.kind {
@@ -159,7 +163,7 @@ fn list(properties: &[Property], provider: &Provider, used: &mut Vec<usize>) -> 
                 (format!("{in_type} as {out_type}{map}"), length)
             }
         };
-        let sizes = size(property.count, "count") + &size(length, "length");
+        let sizes = sizes(property.count, length, properties);
         fields.push(format!("{}: {kind}{sizes}", property.name));
     }
     fields

@@ -2,6 +2,8 @@
 //!
 //! Elements and attributes in other namespaces are allowed anywhere and ignored.
 
+use std::{iter::Peekable, str::Lines, sync::LazyLock};
+
 use roxmltree::Node as Xml;
 
 use crate::error::Rule;
@@ -32,200 +34,55 @@ enum Kind {
 
 use Kind::{Any, Guid, Hexadecimal, Namespace, Symbol};
 
-/// An element: its name, its attributes and the shapes of its children.
+/// An element: its name, its attributes, and the shapes of its children.
 struct Shape {
     name: &'static str,
-    attributes: &'static [(&'static str, Kind)],
-    inner: Inner,
+    attributes: Vec<(&'static str, Kind)>,
+    /// `None` for an element with any content.
+    inner: Option<Vec<Self>>,
 }
 
-/// The content of an element.
-enum Inner {
-    /// Only these elements.
-    Shapes(&'static [&'static Shape]),
-    /// Any content.
-    Anything,
+/// The elements of a manifest. In the file, each line has an element's name and its attributes; a
+/// colon precedes the syntax of an attribute's value. An element's children follow it, indented by
+/// two more spaces; `*` stands for any content.
+///
+/// The attributes of `traits` come from SDKs that are newer than the schema, and only winmeta.xml
+/// itself defines types, in `metadata`.
+static SHAPES: LazyLock<Vec<Shape>> =
+    LazyLock::new(|| shapes(&mut include_str!("shape.txt").lines().peekable(), 0));
+
+/// Reads the next lines that are indented by this number of spaces, each with its children.
+fn shapes(lines: &mut Peekable<Lines<'static>>, indent: usize) -> Vec<Shape> {
+    let is_indented = |line: &&str| line.len() - line.trim_start().len() == indent;
+    let mut shapes = Vec::new();
+    while let Some(line) = lines.next_if(is_indented) {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let attributes = words.clone().filter(|word| *word != "*").map(|word| {
+            let (name, kind) = word.split_once(':').unwrap_or((word, ""));
+            let kind = match kind {
+                "symbol" => Symbol,
+                "guid" => Guid,
+                "hexadecimal" => Hexadecimal,
+                "namespace" => Namespace,
+                _ => Any,
+            };
+            (name, kind)
+        });
+        let attributes = attributes.collect();
+        let inner = words.all(|word| word != "*").then(|| self::shapes(lines, indent + 2));
+        shapes.push(Shape { name, attributes, inner });
+    }
+    shapes
 }
 
-const fn leaf(name: &'static str, attributes: &'static [(&'static str, Kind)]) -> Shape {
-    Shape { name, attributes, inner: Inner::Shapes(&[]) }
+/// Returns the first element with this name.
+fn find(shapes: &'static [Shape], name: &str) -> Option<&'static Shape> {
+    shapes.iter().find_map(|shape| {
+        let inner = || find(shape.inner.as_deref()?, name);
+        if shape.name == name { Some(shape) } else { inner() }
+    })
 }
-
-const fn list(name: &'static str, inner: &'static [&'static Shape]) -> Shape {
-    Shape { name, attributes: &[], inner: Inner::Shapes(inner) }
-}
-
-const fn with(
-    name: &'static str,
-    attributes: &'static [(&'static str, Kind)],
-    inner: &'static [&'static Shape],
-) -> Shape {
-    Shape { name, attributes, inner: Inner::Shapes(inner) }
-}
-
-static DATA: Shape = leaf(
-    "data",
-    &[
-        ("name", Any),
-        ("inType", Any),
-        ("outType", Any),
-        ("map", Any),
-        ("length", Any),
-        ("count", Any),
-        ("tags", Any),
-    ],
-);
-static STRUCT: Shape = with("struct", &[("name", Any), ("count", Any), ("tags", Any)], &[&DATA]);
-static USER_DATA: Shape = Shape { name: "UserData", attributes: &[], inner: Inner::Anything };
-static TEMPLATE: Shape =
-    with("template", &[("tid", Any), ("name", Any), ("tags", Any)], &[&DATA, &STRUCT, &USER_DATA]);
-static EVENT: Shape = leaf(
-    "event",
-    &[
-        ("value", Any),
-        ("version", Any),
-        ("symbol", Symbol),
-        ("name", Any),
-        ("attributes", Any),
-        ("level", Any),
-        ("template", Any),
-        ("channel", Any),
-        ("keywords", Any),
-        ("task", Any),
-        ("opcode", Any),
-        ("message", Any),
-        ("notLogged", Any),
-        ("suppressProjection", Any),
-    ],
-);
-static OPCODE: Shape = leaf(
-    "opcode",
-    &[("name", Any), ("symbol", Symbol), ("value", Any), ("mofValue", Any), ("message", Any)],
-);
-static OPCODES: Shape = list("opcodes", &[&OPCODE]);
-static TASK: Shape = with(
-    "task",
-    &[("name", Any), ("symbol", Symbol), ("value", Any), ("eventGUID", Guid), ("message", Any)],
-    &[&OPCODES],
-);
-static LEVEL: Shape =
-    leaf("level", &[("name", Any), ("symbol", Symbol), ("value", Any), ("message", Any)]);
-static KEYWORD: Shape =
-    leaf("keyword", &[("name", Any), ("symbol", Symbol), ("mask", Hexadecimal), ("message", Any)]);
-static FILTER: Shape = leaf(
-    "filter",
-    &[
-        ("name", Any),
-        ("value", Any),
-        ("version", Any),
-        ("symbol", Symbol),
-        ("tid", Any),
-        ("message", Any),
-    ],
-);
-static LOGGING: Shape =
-    list("logging", &[&leaf("autoBackup", &[]), &leaf("retention", &[]), &leaf("maxSize", &[])]);
-static PUBLISHING: Shape = list(
-    "publishing",
-    &[
-        &leaf("level", &[]),
-        &leaf("keywords", &[]),
-        &leaf("controlGuid", &[]),
-        &leaf("bufferSize", &[]),
-        &leaf("fileMax", &[]),
-        &leaf("minBuffers", &[]),
-        &leaf("maxBuffers", &[]),
-        &leaf("latency", &[]),
-        &leaf("clockType", &[]),
-        &leaf("sidType", &[]),
-    ],
-);
-static CHANNEL: Shape = with(
-    "channel",
-    &[
-        ("name", Any),
-        ("chid", Any),
-        ("type", Any),
-        ("symbol", Symbol),
-        ("access", Any),
-        ("isolation", Any),
-        ("enabled", Any),
-        ("value", Any),
-        ("message", Any),
-    ],
-    &[&LOGGING, &PUBLISHING],
-);
-static IMPORT_CHANNEL: Shape =
-    leaf("importChannel", &[("name", Any), ("chid", Any), ("symbol", Symbol)]);
-static VALUE_MAP: Shape = with(
-    "valueMap",
-    &[("name", Any), ("symbol", Symbol)],
-    &[&leaf("map", &[("value", Any), ("message", Any), ("symbol", Symbol)])],
-);
-static BIT_MAP: Shape = with(
-    "bitMap",
-    &[("name", Any), ("symbol", Symbol)],
-    &[&leaf("map", &[("value", Hexadecimal), ("message", Any), ("symbol", Symbol)])],
-);
-static PATTERN_MAP: Shape = with(
-    "patternMap",
-    &[("name", Any), ("format", Any), ("symbol", Symbol)],
-    &[&leaf("map", &[("name", Any), ("value", Any)])],
-);
-static PROVIDER: Shape = with(
-    "provider",
-    &[
-        ("name", Any),
-        ("namespace", Namespace),
-        ("guid", Guid),
-        ("controlGuid", Guid),
-        ("resourceFileName", Any),
-        ("messageFileName", Any),
-        ("parameterFileName", Any),
-        ("helpLink", Any),
-        ("symbol", Symbol),
-        ("message", Any),
-        ("source", Any),
-        ("warnOnApplicationCompatibilityError", Any),
-    ],
-    &[
-        &list("channels", &[&CHANNEL, &IMPORT_CHANNEL]),
-        &list("levels", &[&LEVEL]),
-        &list("tasks", &[&TASK]),
-        &OPCODES,
-        &list("keywords", &[&KEYWORD]),
-        &list("maps", &[&VALUE_MAP, &BIT_MAP]),
-        &list("namedQueries", &[&list("patternMaps", &[&PATTERN_MAP])]),
-        &list("templates", &[&TEMPLATE]),
-        &list("events", &[&EVENT]),
-        &list("filters", &[&FILTER]),
-        // Attributes from SDKs that are newer than the schema.
-        &leaf("traits", &[("groupGuid", Guid), ("includeName", Any)]),
-    ],
-);
-static MESSAGE_TABLE: Shape = list(
-    "messageTable",
-    &[&leaf("message", &[("value", Any), ("mid", Any), ("message", Any), ("symbol", Symbol)])],
-);
-static RESOURCES: Shape = with(
-    "resources",
-    &[("culture", Any)],
-    &[&list(
-        "stringTable",
-        &[&leaf("string", &[("id", Any), ("value", Any), ("stringType", Any)])],
-    )],
-);
-static EVENTS: Shape = list("events", &[&PROVIDER, &MESSAGE_TABLE]);
-static LOCALIZATION: Shape = with("localization", &[("fallbackCulture", Any)], &[&RESOURCES]);
-static MANIFEST: Shape = list(
-    "instrumentationManifest",
-    &[
-        &list("instrumentation", &[&EVENTS]),
-        &LOCALIZATION,
-        // Only winmeta.xml itself defines types.
-        &Shape { name: "metadata", attributes: &[("name", Any)], inner: Inner::Anything },
-    ],
-);
 
 /// A syntax mistake: at an element, or at one of its attributes.
 pub type Diagnostic<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
@@ -234,32 +91,20 @@ pub type Diagnostic<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
 const OF_XML: [&str; 2] =
     ["http://www.w3.org/2001/XMLSchema-instance", "http://www.w3.org/XML/1998/namespace"];
 
-/// Returns all syntax mistakes in an `instrumentationManifest`, and the ignored elements and
-/// attributes.
-pub fn check<'a, 'i>(mode: Mode, root: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
-    diagnostics(mode, root, &MANIFEST)
-}
-
-/// Returns all syntax mistakes in an assembly's `events` element.
-pub fn check_events<'a, 'i>(mode: Mode, node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
-    diagnostics(mode, node, &EVENTS)
-}
-
-/// Returns all syntax mistakes in an assembly's `localization` element.
-pub fn check_localization<'a, 'i>(mode: Mode, node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
-    diagnostics(mode, node, &LOCALIZATION)
-}
-
-fn diagnostics<'a, 'i>(mode: Mode, node: Xml<'a, 'i>, shape: &Shape) -> Vec<Diagnostic<'a, 'i>> {
+/// Returns all syntax mistakes in an `instrumentationManifest`, or in an assembly's `events` or
+/// `localization` element, and the ignored elements and attributes.
+pub fn check<'a, 'i>(mode: Mode, node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
     let mut diagnostics = Vec::new();
-    element(mode, node, shape, &mut diagnostics);
+    if let Some(shape) = find(&SHAPES, node.tag_name().name()) {
+        element(mode, node, shape, &mut diagnostics);
+    }
     diagnostics
 }
 
 fn element<'a, 'i>(
     mode: Mode,
     node: Xml<'a, 'i>,
-    shape: &Shape,
+    shape: &'static Shape,
     diagnostics: &mut Vec<Diagnostic<'a, 'i>>,
 ) {
     for attribute in node.attributes() {
@@ -284,7 +129,7 @@ fn element<'a, 'i>(
             diagnostics.push((node, Some(name.to_owned()), rule));
         }
     }
-    let Inner::Shapes(shapes) = shape.inner else {
+    let Some(shapes) = &shape.inner else {
         return;
     };
     let own = node.tag_name().namespace();

@@ -22,16 +22,35 @@ fn written(local: &str) -> QName {
     QName { written: format!("win:{local}"), namespace: NAMESPACE.to_owned() }
 }
 
-/// Returns a level by its name.
-pub fn level(manifest: &mut Manifest, local: &str) -> Option<Level> {
-    let known = LEVELS.iter().find(|known| known.name == local)?;
-    Some(Level {
-        name: written(known.name),
-        value: known.value,
-        message: Some(import(manifest, &format!("level.{}", known.name), known.text)),
-        standard: true,
-        ..Level::default()
-    })
+/// Defines functions that return a definition by its name, and add its string to the manifest. The
+/// string's id follows from the name or the text of the definition.
+macro_rules! by_name {
+    ($($(#[$doc:meta])* $function:ident: $type:ident in $table:ident, $value:ident, $id:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $function(manifest: &mut Manifest, local: &str) -> Option<$type> {
+            let known = $table.iter().find(|known| known.name == local)?;
+            let id: fn(&str, &str) -> String = $id;
+            let id = format!("{}.{}", stringify!($function), id(known.name, known.text));
+            Some($type {
+                name: written(known.name),
+                $value: known.value,
+                message: Some(import(manifest, &id, known.text)),
+                standard: true,
+                ..$type::default()
+            })
+        }
+    )*};
+}
+
+by_name! {
+    /// Returns a level by its name.
+    level: Level in LEVELS, value, |name, _| name.to_owned();
+    /// Returns an opcode by its name.
+    opcode: Opcode in OPCODES, value, |_, text| text.to_owned();
+    /// Returns a task by its name.
+    task: Task in TASKS, value, |_, text| text.to_owned();
+    /// Returns a keyword by its name.
+    keyword: Keyword in KEYWORDS, mask, |_, text| text.replace(' ', "");
 }
 
 /// Returns winmeta.xml's level with this value, and adds its string to the manifest.
@@ -51,43 +70,6 @@ pub fn standard_opcode(manifest: &mut Manifest, value: u8) -> Option<Opcode> {
 pub fn standard_channel(manifest: &mut Manifest, value: u8) -> Option<Channel> {
     let known = CHANNELS.iter().find(|known| known.value == value)?;
     Some(Channel { declared: true, ..channel(manifest, known.name)? })
-}
-
-/// Returns an opcode by its name.
-pub fn opcode(manifest: &mut Manifest, local: &str) -> Option<Opcode> {
-    let known = OPCODES.iter().find(|known| known.name == local)?;
-    Some(Opcode {
-        name: written(known.name),
-        value: known.value,
-        message: Some(import(manifest, &format!("opcode.{}", known.text), known.text)),
-        standard: true,
-        ..Opcode::default()
-    })
-}
-
-/// Returns a task by its name.
-pub fn task(manifest: &mut Manifest, local: &str) -> Option<Task> {
-    let known = TASKS.iter().find(|known| known.name == local)?;
-    Some(Task {
-        name: written(known.name),
-        value: known.value,
-        message: Some(import(manifest, &format!("task.{}", known.name), known.text)),
-        standard: true,
-        ..Task::default()
-    })
-}
-
-/// Returns a keyword by its name.
-pub fn keyword(manifest: &mut Manifest, local: &str) -> Option<Keyword> {
-    let known = KEYWORDS.iter().find(|known| known.name == local)?;
-    let id = format!("keyword.{}", known.text.replace(' ', ""));
-    Some(Keyword {
-        name: written(known.name),
-        mask: known.value,
-        message: Some(import(manifest, &id, known.text)),
-        standard: true,
-        ..Keyword::default()
-    })
 }
 
 /// Returns whether winmeta.xml defines an imported channel.

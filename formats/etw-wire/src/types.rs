@@ -42,144 +42,170 @@ macro_rules! codes {
     };
 }
 
-codes! {
+/// Declares an enumeration of codes that can have names in manifests.
+macro_rules! named_codes {
+    (
+        $(#[$doc:meta])*
+        $type:ident {
+            $($(#[$variant_doc:meta])* $variant:ident = $code:literal $($name:literal)?,)*
+        }
+    ) => {
+        codes! {
+            $(#[$doc])*
+            $type {
+                $($(#[$variant_doc])* $variant = $code,)*
+            }
+        }
+
+        impl $type {
+            /// Returns the name in manifests, or "" if there is none.
+            const fn written(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($name)?),)*
+                }
+            }
+        }
+    };
+}
+
+named_codes! {
     /// The encoding of a value (`TDH_INTYPE_*` of tdh.h, `_TlgIn_t` of TraceLoggingProvider.h).
     InType {
         /// No data.
         Null = 0,
         /// UTF-16LE text, terminated by a NUL unless a length is given.
-        UnicodeString = 1,
+        UnicodeString = 1 "win:UnicodeString",
         /// Text of 8-bit characters, terminated by a NUL unless a length is given.
-        AnsiString = 2,
+        AnsiString = 2 "win:AnsiString",
         /// An 8-bit signed integer.
-        Int8 = 3,
+        Int8 = 3 "win:Int8",
         /// An 8-bit unsigned integer.
-        UInt8 = 4,
+        UInt8 = 4 "win:UInt8",
         /// A 16-bit signed integer.
-        Int16 = 5,
+        Int16 = 5 "win:Int16",
         /// A 16-bit unsigned integer.
-        UInt16 = 6,
+        UInt16 = 6 "win:UInt16",
         /// A 32-bit signed integer.
-        Int32 = 7,
+        Int32 = 7 "win:Int32",
         /// A 32-bit unsigned integer.
-        UInt32 = 8,
+        UInt32 = 8 "win:UInt32",
         /// A 64-bit signed integer.
-        Int64 = 9,
+        Int64 = 9 "win:Int64",
         /// A 64-bit unsigned integer.
-        UInt64 = 10,
+        UInt64 = 10 "win:UInt64",
         /// A 32-bit IEEE 754 number.
-        Float = 11,
+        Float = 11 "win:Float",
         /// A 64-bit IEEE 754 number.
-        Double = 12,
+        Double = 12 "win:Double",
         /// A `BOOL`: 32 bits, false if zero.
-        Boolean = 13,
+        Boolean = 13 "win:Boolean",
         /// Bytes, preceded by a 16-bit count unless a length is given.
-        Binary = 14,
+        Binary = 14 "win:Binary",
         /// A GUID, 16 bytes.
-        Guid = 15,
+        Guid = 15 "win:GUID",
         /// A pointer; flags in the event header specify its size.
-        Pointer = 16,
+        Pointer = 16 "win:Pointer",
         /// A `FILETIME`: 64 bits, 100 ns units since 1601-01-01.
-        FileTime = 17,
+        FileTime = 17 "win:FILETIME",
         /// A `SYSTEMTIME`: eight 16-bit fields.
-        SystemTime = 18,
+        SystemTime = 18 "win:SYSTEMTIME",
         /// A security identifier; its second byte determines its size.
-        Sid = 19,
+        Sid = 19 "win:SID",
         /// A 32-bit unsigned integer, shown in hexadecimal.
-        HexInt32 = 20,
+        HexInt32 = 20 "win:HexInt32",
         /// A 64-bit unsigned integer, shown in hexadecimal.
-        HexInt64 = 21,
+        HexInt64 = 21 "win:HexInt64",
         /// UTF-16LE text, preceded by a 16-bit count of bytes.
-        CountedUnicodeString = 22,
+        CountedUnicodeString = 22 "win:CountedUnicodeString",
         /// Text of 8-bit characters, preceded by a 16-bit count of bytes.
-        CountedAnsiString = 23,
+        CountedAnsiString = 23 "win:CountedAnsiString",
         /// A structure: its members follow, and it contains no other data.
         Struct = 24,
         /// Bytes, preceded by a 16-bit count.
-        CountedBinary = 25,
+        CountedBinary = 25 "win:CountedBinary",
     }
 }
 
-codes! {
+named_codes! {
     /// The presentation of a value in manifests and `WEVT_TEMPLATE` resources (`outType` in
     /// winmeta.xml, with its numbers).
     OutType {
         /// Text.
-        String = 1,
+        String = 1 "xs:string",
         /// A date and time.
-        DateTime = 2,
+        DateTime = 2 "xs:dateTime",
         /// An 8-bit signed integer.
-        Byte = 3,
+        Byte = 3 "xs:byte",
         /// An 8-bit unsigned integer.
-        UnsignedByte = 4,
+        UnsignedByte = 4 "xs:unsignedByte",
         /// A 16-bit signed integer.
-        Short = 5,
+        Short = 5 "xs:short",
         /// A 16-bit unsigned integer.
-        UnsignedShort = 6,
+        UnsignedShort = 6 "xs:unsignedShort",
         /// A 32-bit signed integer.
-        Int = 7,
+        Int = 7 "xs:int",
         /// A 32-bit unsigned integer.
-        UnsignedInt = 8,
+        UnsignedInt = 8 "xs:unsignedInt",
         /// A 64-bit signed integer.
-        Long = 9,
+        Long = 9 "xs:long",
         /// A 64-bit unsigned integer.
-        UnsignedLong = 10,
+        UnsignedLong = 10 "xs:unsignedLong",
         /// A 32-bit floating-point number.
-        Float = 11,
+        Float = 11 "xs:float",
         /// A 64-bit floating-point number.
-        Double = 12,
+        Double = 12 "xs:double",
         /// True or false.
-        Boolean = 13,
+        Boolean = 13 "xs:boolean",
         /// A GUID.
-        Guid = 14,
+        Guid = 14 "xs:GUID",
         /// Bytes in hexadecimal.
-        HexBinary = 15,
+        HexBinary = 15 "xs:hexBinary",
         /// 8 bits in hexadecimal.
-        HexInt8 = 16,
+        HexInt8 = 16 "win:HexInt8",
         /// 16 bits in hexadecimal.
-        HexInt16 = 17,
+        HexInt16 = 17 "win:HexInt16",
         /// 32 bits in hexadecimal.
-        HexInt32 = 18,
+        HexInt32 = 18 "win:HexInt32",
         /// 64 bits in hexadecimal.
-        HexInt64 = 19,
+        HexInt64 = 19 "win:HexInt64",
         /// A process ID.
-        Pid = 20,
+        Pid = 20 "win:PID",
         /// A thread ID.
-        Tid = 21,
+        Tid = 21 "win:TID",
         /// A TCP or UDP port, in network byte order.
-        Port = 22,
+        Port = 22 "win:Port",
         /// An IPv4 address, in network byte order.
-        Ipv4 = 23,
+        Ipv4 = 23 "win:IPv4",
         /// An IPv6 address.
-        Ipv6 = 24,
+        Ipv6 = 24 "win:IPv6",
         /// A `SOCKADDR` structure.
-        SocketAddress = 25,
+        SocketAddress = 25 "win:SocketAddress",
         /// A date and time in CIM format.
-        CimDateTime = 26,
+        CimDateTime = 26 "win:CIMDateTime",
         /// A reading of a session's clock.
-        EtwTime = 27,
+        EtwTime = 27 "win:ETWTIME",
         /// XML text.
-        Xml = 28,
+        Xml = 28 "win:Xml",
         /// An error code of any kind.
-        ErrorCode = 29,
+        ErrorCode = 29 "win:ErrorCode",
         /// A Win32 error code.
-        Win32Error = 30,
+        Win32Error = 30 "win:Win32Error",
         /// An `NTSTATUS`.
-        NtStatus = 31,
+        NtStatus = 31 "win:NTSTATUS",
         /// An `HRESULT`.
-        HResult = 32,
+        HResult = 32 "win:HResult",
         /// A date and time in a language-independent format.
-        DateTimeCultureInsensitive = 33,
+        DateTimeCultureInsensitive = 33 "win:DateTimeCultureInsensitive",
         /// JSON text.
-        Json = 34,
+        Json = 34 "win:Json",
         /// UTF-8 text.
-        Utf8 = 35,
+        Utf8 = 35 "win:Utf8",
         /// A PKCS #7 message with type information.
-        Pkcs7WithTypeInfo = 36,
+        Pkcs7WithTypeInfo = 36 "win:Pkcs7WithTypeInfo",
         /// The address of code.
-        CodePointer = 37,
+        CodePointer = 37 "win:CodePointer",
         /// A date and time in UTC.
-        DateTimeUtc = 38,
+        DateTimeUtc = 38 "win:DateTimeUtc",
     }
 }
 
@@ -243,33 +269,8 @@ impl InType {
     /// in `TraceLogging`.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
-        Some(match self {
-            Self::Null | Self::Struct => return None,
-            Self::UnicodeString => "win:UnicodeString",
-            Self::AnsiString => "win:AnsiString",
-            Self::Int8 => "win:Int8",
-            Self::UInt8 => "win:UInt8",
-            Self::Int16 => "win:Int16",
-            Self::UInt16 => "win:UInt16",
-            Self::Int32 => "win:Int32",
-            Self::UInt32 => "win:UInt32",
-            Self::Int64 => "win:Int64",
-            Self::UInt64 => "win:UInt64",
-            Self::Float => "win:Float",
-            Self::Double => "win:Double",
-            Self::Boolean => "win:Boolean",
-            Self::Binary => "win:Binary",
-            Self::Guid => "win:GUID",
-            Self::Pointer => "win:Pointer",
-            Self::FileTime => "win:FILETIME",
-            Self::SystemTime => "win:SYSTEMTIME",
-            Self::Sid => "win:SID",
-            Self::HexInt32 => "win:HexInt32",
-            Self::HexInt64 => "win:HexInt64",
-            Self::CountedUnicodeString => "win:CountedUnicodeString",
-            Self::CountedAnsiString => "win:CountedAnsiString",
-            Self::CountedBinary => "win:CountedBinary",
-        })
+        let name = self.written();
+        if name.is_empty() { None } else { Some(name) }
     }
 
     /// Returns the type with this name, which includes the prefix.
@@ -378,46 +379,7 @@ impl OutType {
     /// Returns the name that manifests use, such as `xs:unsignedInt` or `win:HexInt32`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::String => "xs:string",
-            Self::DateTime => "xs:dateTime",
-            Self::Byte => "xs:byte",
-            Self::UnsignedByte => "xs:unsignedByte",
-            Self::Short => "xs:short",
-            Self::UnsignedShort => "xs:unsignedShort",
-            Self::Int => "xs:int",
-            Self::UnsignedInt => "xs:unsignedInt",
-            Self::Long => "xs:long",
-            Self::UnsignedLong => "xs:unsignedLong",
-            Self::Float => "xs:float",
-            Self::Double => "xs:double",
-            Self::Boolean => "xs:boolean",
-            Self::Guid => "xs:GUID",
-            Self::HexBinary => "xs:hexBinary",
-            Self::HexInt8 => "win:HexInt8",
-            Self::HexInt16 => "win:HexInt16",
-            Self::HexInt32 => "win:HexInt32",
-            Self::HexInt64 => "win:HexInt64",
-            Self::Pid => "win:PID",
-            Self::Tid => "win:TID",
-            Self::Port => "win:Port",
-            Self::Ipv4 => "win:IPv4",
-            Self::Ipv6 => "win:IPv6",
-            Self::SocketAddress => "win:SocketAddress",
-            Self::CimDateTime => "win:CIMDateTime",
-            Self::EtwTime => "win:ETWTIME",
-            Self::Xml => "win:Xml",
-            Self::ErrorCode => "win:ErrorCode",
-            Self::Win32Error => "win:Win32Error",
-            Self::NtStatus => "win:NTSTATUS",
-            Self::HResult => "win:HResult",
-            Self::DateTimeCultureInsensitive => "win:DateTimeCultureInsensitive",
-            Self::Json => "win:Json",
-            Self::Utf8 => "win:Utf8",
-            Self::Pkcs7WithTypeInfo => "win:Pkcs7WithTypeInfo",
-            Self::CodePointer => "win:CodePointer",
-            Self::DateTimeUtc => "win:DateTimeUtc",
-        }
+        self.written()
     }
 
     /// Returns the presentation with this name, which includes the prefix. Real manifests also

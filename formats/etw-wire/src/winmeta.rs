@@ -110,36 +110,23 @@ mod tests {
     // R-D2, R-D3, R-D4
     #[test]
     fn the_tables_agree_with_the_constants() {
-        for (constant, name) in [
-            (Level::LOG_ALWAYS, "LogAlways"),
-            (Level::INFO, "Informational"),
-            (Level::VERBOSE, "Verbose"),
-        ] {
-            let known = LEVELS.iter().find(|known| known.value == constant.0);
-            assert_eq!(known.map(|known| known.name), Some(name));
-        }
-        for (constant, name) in
-            [(Opcode::DC_START, "DC_Start"), (Opcode::SEND, "Send"), (Opcode::RECEIVE, "Receive")]
-        {
-            let known = OPCODES.iter().find(|known| known.value == constant.0);
-            assert_eq!(known.map(|known| known.name), Some(name));
-        }
-        for (constant, name) in [
-            (Keyword::RESPONSE_TIME, "ResponseTime"),
-            (Keyword::SQM, "SQM"),
-            (Keyword::EVENTLOG_CLASSIC, "EventlogClassic"),
-        ] {
-            let known = KEYWORDS.iter().find(|known| known.value == constant.bits());
-            assert_eq!(known.map(|known| known.name), Some(name));
-        }
-        for (constant, name) in [
-            (Channel::SECURITY, "Security"),
-            (Channel::TRACELOGGING, "TraceLogging"),
-            (Channel::PROVIDER_METADATA, "ProviderMetadata"),
-        ] {
-            let known = CHANNELS.iter().find(|known| known.value == constant.0);
-            assert_eq!(known.map(|known| known.name), Some(name));
-        }
+        let level = |Level(value)| LEVELS.iter().find(|one| one.value == value).unwrap().name;
+        assert_eq!(level(Level::LOG_ALWAYS), "LogAlways");
+        assert_eq!(level(Level::INFO), "Informational");
+        assert_eq!(level(Level::VERBOSE), "Verbose");
+        let opcode = |Opcode(value)| OPCODES.iter().find(|one| one.value == value).unwrap().name;
+        assert_eq!(opcode(Opcode::DC_START), "DC_Start");
+        assert_eq!(opcode(Opcode::SEND), "Send");
+        assert_eq!(opcode(Opcode::RECEIVE), "Receive");
+        let keyword =
+            |mask: Keyword| KEYWORDS.iter().find(|one| one.value == mask.bits()).unwrap().name;
+        assert_eq!(keyword(Keyword::RESPONSE_TIME), "ResponseTime");
+        assert_eq!(keyword(Keyword::SQM), "SQM");
+        assert_eq!(keyword(Keyword::EVENTLOG_CLASSIC), "EventlogClassic");
+        let channel = |Channel(value)| CHANNELS.iter().find(|one| one.value == value).unwrap().name;
+        assert_eq!(channel(Channel::SECURITY), "Security");
+        assert_eq!(channel(Channel::TRACELOGGING), "TraceLogging");
+        assert_eq!(channel(Channel::PROVIDER_METADATA), "ProviderMetadata");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use etl_file::{FileTime, Guid, PointerSize};
 pub type Name = String;
 
 /// Returns the hook of an event, if its class has hooks.
-pub fn hook_of(class: &Class, opcode: u8) -> Option<u16> {
+fn hook_of(class: &Class, opcode: u8) -> Option<u16> {
     let group = class.group?;
     Some(if &*class.name == "Image" && opcode == 0x0a {
         0x030a
@@ -34,33 +34,17 @@ pub fn generated() -> Vec<(Name, Vec<u8>)> {
                         let name =
                             format!("{}/{} v{version} {pointer_size:?}", class.name, event.name);
                         let (payload, _) = payload(&layout.fields, pointer_size);
-                        let record = match hook_of(class, event.opcode) {
-                            Some(hook) => KernelRecord {
-                                form: form(records.len()),
-                                pointer_size,
-                                hook,
-                                version,
-                                thread_id: 0x44,
-                                process_id: 0x55,
-                                timestamp: 1000,
-                                payload,
-                                ..KernelRecord::default()
-                            }
-                            .encode(),
-                            None => ClassicRecord {
-                                pointer_size,
-                                class: class.guid,
-                                opcode: event.opcode,
-                                version: version.into(),
-                                thread_id: 0x44,
-                                process_id: 0x55,
-                                timestamp: 1000,
-                                payload,
-                                ..ClassicRecord::default()
-                            }
-                            .encode(),
+                        let record = KernelRecord {
+                            form: form(records.len()),
+                            pointer_size,
+                            version,
+                            thread_id: 0x44,
+                            process_id: 0x55,
+                            timestamp: 1000,
+                            payload,
+                            ..KernelRecord::default()
                         };
-                        records.push((name, record.unwrap()));
+                        records.push((name, encoded(class, event.opcode, record)));
                     }
                 }
             }
@@ -79,6 +63,27 @@ pub fn generated() -> Vec<(Name, Vec<u8>)> {
     records
 }
 
+/// Returns an event's record with the values of a kernel record: a kernel record if its class has
+/// hooks, otherwise a classic one.
+pub fn encoded(class: &Class, opcode: u8, record: KernelRecord) -> Vec<u8> {
+    let encoded = match hook_of(class, opcode) {
+        Some(hook) => KernelRecord { hook, ..record }.encode(),
+        None => ClassicRecord {
+            pointer_size: record.pointer_size,
+            class: class.guid,
+            opcode,
+            version: record.version.into(),
+            thread_id: record.thread_id,
+            process_id: record.process_id,
+            timestamp: record.timestamp,
+            payload: record.payload,
+            ..ClassicRecord::default()
+        }
+        .encode(),
+    };
+    encoded.unwrap()
+}
+
 /// Returns the record forms in turn.
 const fn form(n: usize) -> KernelForm {
     match n % 3 {
@@ -94,195 +99,126 @@ pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields)
     let mut values = Fields::new();
     for (n, field) in fields.iter().enumerate() {
         let n = u8::try_from(n + 1).unwrap();
-        let before = out.len();
-        let value = append(field.kind, n, pointer_size, &mut out);
-        assert!(out.len() > before, "no field is empty");
-        if field.kind == Type::Guids {
-            // The number before the GUIDs is a count of one.
-            out[before - 4..before].copy_from_slice(&1_u32.to_le_bytes());
-            values.last_mut().unwrap().1 = Value::UInt(1);
+        let (bytes, value) = sample(field.kind, n, pointer_size);
+        assert!(!bytes.is_empty(), "no field is empty");
+        // The number before GUIDs is their count, and the number before a compressed string is its
+        // size.
+        match field.kind {
+            Type::Guids => put_last(1, &mut out, &mut values),
+            Type::Compressed => put_last(4, &mut out, &mut values),
+            _ => {}
         }
-        if field.kind == Type::Compressed {
-            // The number before the string is its size.
-            out[before - 4..before].copy_from_slice(&4_u32.to_le_bytes());
-            values.last_mut().unwrap().1 = Value::UInt(4);
-        }
+        out.extend(bytes);
         values.push((field.name.clone(), value));
         if field.name.ends_with("FiltersCount") || &*field.name == "CounterCount" {
             // The number counts the strings of a later field, which has two.
-            out[before..].copy_from_slice(&2_u32.to_le_bytes());
-            values.last_mut().unwrap().1 = Value::UInt(2);
+            put_last(2, &mut out, &mut values);
         }
     }
     (out, values)
 }
 
-#[expect(clippy::too_many_lines, reason = "there is one arm for each type")]
-fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Value {
+/// Replaces the last field, a 32-bit number.
+fn put_last(number: u32, out: &mut Vec<u8>, values: &mut Fields) {
+    out.truncate(out.len() - 4);
+    out.extend(number.to_le_bytes());
+    values.last_mut().unwrap().1 = Value::UInt(number.into());
+}
+
+/// Returns the bytes of a field and its value.
+fn sample(kind: Type, n: u8, pointer_size: PointerSize) -> (Vec<u8>, Value) {
     let small = u32::from(n) + 0x0102_0300;
     let large = u64::from(small) << 32 | 0x0506_0708;
     let pointer = match pointer_size {
         PointerSize::Four => u64::from(small),
         PointerSize::Eight => 0xFFFF_F800_0000_1000 + (u64::from(n) << 16),
     };
-    let wide = &pointer.to_le_bytes()[..pointer_size.bytes()];
+    let signed = i64::try_from(large).unwrap();
+    let negative = Value::Int(-i64::from(n));
+    let guid = Value::Guid(Guid::from_bytes([n; 16]));
+    let four = small.to_le_bytes().to_vec();
+    let eight = large.to_le_bytes().to_vec();
+    let wide = pointer.to_le_bytes()[..pointer_size.bytes()].to_vec();
     match kind {
-        Type::U8 => {
-            out.push(n);
-            Value::UInt(n.into())
-        }
-        Type::I8 => {
-            out.push(n.wrapping_neg());
-            Value::Int(-i64::from(n))
-        }
-        Type::U16 => {
-            out.extend([n, 1]);
-            Value::UInt(0x100 + u64::from(n))
-        }
-        Type::I16 => {
-            out.extend((-i16::from(n)).to_le_bytes());
-            Value::Int(-i64::from(n))
-        }
-        Type::U32 | Type::Hex32 | Type::Process | Type::Thread | Type::Status => {
-            out.extend(small.to_le_bytes());
-            match kind {
-                Type::U32 => Value::UInt(small.into()),
-                Type::Hex32 => Value::Hex(small.into()),
-                Type::Process => Value::ProcessId(small.into()),
-                Type::Thread => Value::ThreadId(small.into()),
-                _ => Value::NtStatus(small),
-            }
-        }
-        Type::I32 => {
-            out.extend((-i32::from(n)).to_le_bytes());
-            Value::Int(-i64::from(n))
-        }
-        Type::U64 | Type::Hex64 | Type::I64 | Type::Ticks | Type::TickDuration | Type::FileTime => {
-            out.extend(large.to_le_bytes());
-            let signed = i64::try_from(large).unwrap();
-            match kind {
-                Type::U64 | Type::TickDuration => Value::UInt(large),
-                Type::Hex64 => Value::Hex(large),
-                Type::FileTime => Value::FileTime(FileTime::from_raw(signed)),
-                _ => Value::Int(signed),
-            }
-        }
-        Type::Pointer | Type::Size | Type::WideProcess | Type::WideThread => {
-            out.extend(wide);
-            match kind {
-                Type::Pointer => Value::Pointer(pointer),
-                Type::Size => Value::UInt(pointer),
-                Type::WideProcess => Value::ProcessId(pointer),
-                _ => Value::ThreadId(pointer),
-            }
-        }
-        Type::WideStatus => {
-            out.extend(wide);
-            Value::NtStatus(u32::try_from(pointer & 0xFFFF_FFFF).unwrap())
-        }
-        Type::Guid => {
-            out.extend([n; 16]);
-            Value::Guid(Guid::from_bytes([n; 16]))
-        }
+        Type::U8 => (vec![n], Value::UInt(n.into())),
+        Type::I8 => (vec![n.wrapping_neg()], negative),
+        Type::U16 => (vec![n, 1], Value::UInt(0x100 + u64::from(n))),
+        Type::I16 => ((-i16::from(n)).to_le_bytes().to_vec(), negative),
+        Type::I32 => ((-i32::from(n)).to_le_bytes().to_vec(), negative),
+        Type::U32 => (four, Value::UInt(small.into())),
+        Type::Hex32 => (four, Value::Hex(small.into())),
+        Type::Process => (four, Value::ProcessId(small.into())),
+        Type::Thread => (four, Value::ThreadId(small.into())),
+        Type::Status => (four, Value::NtStatus(small)),
+        Type::U64 | Type::TickDuration => (eight, Value::UInt(large)),
+        Type::I64 | Type::Ticks => (eight, Value::Int(signed)),
+        Type::Hex64 => (eight, Value::Hex(large)),
+        Type::FileTime => (eight, Value::FileTime(FileTime::from_raw(signed))),
+        Type::Pointer => (wide, Value::Pointer(pointer)),
+        Type::Pointers => (wide.repeat(2), Value::Array(vec![Value::Pointer(pointer); 2])),
+        Type::Size => (wide, Value::UInt(pointer)),
+        Type::WideProcess => (wide, Value::ProcessId(pointer)),
+        Type::WideThread => (wide, Value::ThreadId(pointer)),
+        Type::WideStatus => (wide, Value::NtStatus(u32::try_from(pointer & 0xFFFF_FFFF).unwrap())),
+        Type::TicksList => (eight, Value::Array(vec![Value::Int(signed)])),
+        Type::F32 => (f32::from(n).to_le_bytes().to_vec(), Value::Float(n.into())),
+        Type::F64 => (f64::from(n).to_le_bytes().to_vec(), Value::Double(n.into())),
+        Type::Bool => (vec![n, 0, 0, 0], Value::Bool(true)),
+        Type::Guid => (vec![n; 16], guid),
+        Type::Guids => (vec![n; 16], Value::Array(vec![guid])),
         Type::Sid => {
-            out.extend(vec![0xAB; 2 * pointer_size.bytes()]);
-            out.extend([1, 2, 0, 0, 0, 0, 0, 5, n, 0, 0, 0, 7, 0, 0, 0]);
-            Value::Sid(Sid { revision: 1, authority: 5, subauthorities: vec![n.into(), 7] })
+            let sid = [1, 2, 0, 0, 0, 0, 0, 5, n, 0, 0, 0, 7, 0, 0, 0];
+            let value = Sid { revision: 1, authority: 5, subauthorities: vec![n.into(), 7] };
+            ([&vec![0xAB; 2 * pointer_size.bytes()][..], &sid].concat(), Value::Sid(value))
         }
-        Type::Ansi => {
-            let text = format!("ansi-{n}");
-            out.extend(text.as_bytes());
-            out.push(0);
-            Value::Text(text)
-        }
+        Type::Ansi => (format!("ansi-{n}\0").into_bytes(), Value::Text(format!("ansi-{n}"))),
         Type::Utf16 => {
             let text = format!("w\u{e9}-{n}");
-            out.extend(utf16(&text));
-            Value::Text(text)
+            (utf16(&text), Value::Text(text))
         }
         Type::Texts(_) => {
             let texts = ["one", "two"].map(|text| format!("{text}-{n}"));
-            for text in &texts {
-                out.extend(utf16(text));
-            }
-            Value::Array(texts.map(Value::Text).into())
+            let bytes = texts.each_ref().map(|text| utf16(text)).concat();
+            (bytes, Value::Array(texts.map(Value::Text).into()))
         }
         Type::Units(units) => {
-            let text = format!("{}", n % 10);
-            let end = out.len() + 2 * usize::from(units);
-            out.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
-            out.resize(end, 0);
-            Value::Text(text)
+            let text = (n % 10).to_string();
+            let mut bytes = utf16(&text);
+            bytes.resize(2 * usize::from(units), 0);
+            (bytes, Value::Text(text))
         }
-        Type::Bytes(count) => {
-            let bytes = vec![n; count.into()];
-            out.extend(&bytes);
-            Value::Binary(bytes)
-        }
-        Type::F32 => {
-            out.extend(f32::from(n).to_le_bytes());
-            Value::Float(n.into())
-        }
-        Type::F64 => {
-            out.extend(f64::from(n).to_le_bytes());
-            Value::Double(n.into())
-        }
-        Type::Bool => {
-            out.extend([n, 0, 0, 0]);
-            Value::Bool(true)
-        }
-        Type::CountedAnsi => {
-            out.extend([2, 0, b'c', b'a']);
-            Value::Text("ca".to_owned())
-        }
-        Type::CountedUtf16 => {
-            out.extend([4, 0, b'c', 0, b'w', 0]);
-            Value::Text("cw".to_owned())
-        }
+        Type::CountedAnsi => (vec![2, 0, b'c', b'a'], Value::Text("ca".to_owned())),
+        Type::CountedUtf16 => (vec![4, 0, b'c', 0, b'w', 0], Value::Text("cw".to_owned())),
+        Type::Bytes(count) => (vec![n; count.into()], Value::Binary(vec![n; count.into()])),
         Type::Hardware(count) => {
-            out.extend(vec![n; count.into()]);
-            Value::Text(vec![format!("{n:02x}"); count.into()].join(":"))
+            let digits = vec![format!("{n:02x}"); count.into()];
+            (vec![n; count.into()], Value::Text(digits.join(":")))
         }
-        Type::Compressed => {
-            // The chunk is not compressed.
-            out.extend([3, 0x30, b'a', 0, b'b', 0]);
-            Value::Text("ab".to_owned())
-        }
-        Type::Rest => {
-            out.extend([n; 5]);
-            Value::Binary(vec![n; 5])
-        }
-        Type::Ipv4 => {
-            out.extend([10, 0, 0, n]);
-            Value::Ipv4(Ipv4Addr::new(10, 0, 0, n))
-        }
-        Type::Ipv6 => {
-            out.extend([n; 16]);
-            Value::Ipv6(Ipv6Addr::from([n; 16]))
-        }
-        Type::Port => {
-            out.extend([0x12, n]);
-            Value::Port(0x1200 + u16::from(n))
-        }
-        Type::Pointers => {
-            out.extend(wide);
-            out.extend(wide);
-            Value::Array(vec![Value::Pointer(pointer); 2])
-        }
-        Type::TicksList => {
-            out.extend(large.to_le_bytes());
-            Value::Array(vec![Value::Int(i64::try_from(large).unwrap())])
-        }
-        Type::Guids => {
-            out.extend([n; 16]);
-            Value::Array(vec![Value::Guid(Guid::from_bytes([n; 16]))])
-        }
+        // The chunk is not compressed.
+        Type::Compressed => (vec![3, 0x30, b'a', 0, b'b', 0], Value::Text("ab".to_owned())),
+        Type::Rest => (vec![n; 5], Value::Binary(vec![n; 5])),
+        Type::Ipv4 => (vec![10, 0, 0, n], Value::Ipv4(Ipv4Addr::new(10, 0, 0, n))),
+        Type::Ipv6 => (vec![n; 16], Value::Ipv6(Ipv6Addr::from([n; 16]))),
+        Type::Port => (vec![0x12, n], Value::Port(0x1200 + u16::from(n))),
     }
 }
 
 /// Returns a NUL-terminated UTF-16 string.
 pub fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+}
+
+/// Returns an event of the thread 9 in the process 7.
+pub fn event(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> KernelRecord {
+    let (thread_id, process_id) = (9, 7);
+    let none = KernelRecord::default();
+    KernelRecord { hook, version, timestamp, thread_id, process_id, payload, ..none }
+}
+
+/// Returns a performance event, whose header contains no thread.
+pub fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> KernelRecord {
+    let form = KernelForm::PerfInfo;
+    KernelRecord { form, hook, version: 2, timestamp, payload, ..KernelRecord::default() }
 }
 
 /// Returns the payload of an event of the class Process, version 2.

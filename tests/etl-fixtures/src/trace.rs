@@ -1,5 +1,6 @@
 //! Files that the writer creates, with manifest-based and `TraceLogging` events.
 
+use std::borrow::Borrow;
 use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
@@ -167,29 +168,14 @@ fn sized(mut blob: Vec<u8>) -> Vec<u8> {
 /// millisecond apart. Returns the file and the events.
 pub fn file(header: LogFileHeader, events: u32, losses: Losses) -> (Vec<u8>, Vec<EventRecord>) {
     let tick = 10_000;
-    let mut written = Vec::new();
-    let mut buffers: Vec<Buffer> = (0..header.processors)
-        .map(|cpu| Buffer::new(header.buffer_size, u16::try_from(cpu).expect("few processors")))
-        .collect();
-    let mut now = header.start_clock;
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).expect("a valid header");
-    for n in 0..events {
-        now += tick;
-        let event =
-            if n % 2 == 0 { trace_logging_event(n, now) } else { manifest_event(n / 2, now) };
-        let cpu = n as usize % buffers.len();
-        let buffer = &mut buffers[cpu];
-        if buffer.try_append(&event) == Err(AppendError::Full) {
-            log.append(buffer, now).expect("memory takes everything");
-            buffer.reset();
-            buffer.try_append(&event).expect("it fits an empty buffer");
-        }
-        written.push(event);
-    }
-    log.note_losses(losses);
-    for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
-        log.append(buffer, now).expect("memory takes everything");
-    }
+    let (start, processors) = (header.start_clock, header.processors);
+    let event = |n: u32| {
+        let now = start + i64::from(n + 1) * tick;
+        if n.is_multiple_of(2) { trace_logging_event(n, now) } else { manifest_event(n / 2, now) }
+    };
+    let written: Vec<EventRecord> = (0..events).map(event).collect();
+    let log =
+        on_processors(header, losses, (0..).zip(&written).map(|(n, it)| (n % processors, it)));
     let finish = Finish {
         end_time: FileTime::from_raw(START.raw() + i64::from(events) * tick),
         events_lost: losses.events_lost,
@@ -197,6 +183,34 @@ pub fn file(header: LogFileHeader, events: u32, losses: Losses) -> (Vec<u8>, Vec
     };
     let bytes = log.finish(finish).expect("memory takes everything");
     (bytes.into_inner(), written)
+}
+
+/// Writes events in order of time, each on a processor. The losses are noted at the end.
+pub fn on_processors<E: Borrow<EventRecord>>(
+    header: LogFileHeader,
+    losses: Losses,
+    events: impl IntoIterator<Item = (u32, E)>,
+) -> LogFile<Cursor<Vec<u8>>> {
+    let mut buffers: Vec<Buffer> = (0..header.processors)
+        .map(|cpu| Buffer::new(header.buffer_size, u16::try_from(cpu).expect("few processors")))
+        .collect();
+    let mut now = header.start_clock;
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).expect("a valid header");
+    for (processor, event) in events {
+        let event = event.borrow();
+        now = event.timestamp;
+        let buffer = &mut buffers[processor as usize];
+        if buffer.try_append(event) == Err(AppendError::Full) {
+            log.append(buffer, now).expect("memory takes everything");
+            buffer.reset();
+            buffer.try_append(event).expect("it fits an empty buffer");
+        }
+    }
+    log.note_losses(losses);
+    for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
+        log.append(buffer, now).expect("memory takes everything");
+    }
+    log
 }
 
 /// A record in a file, with the time by which records are sorted.

@@ -302,33 +302,24 @@ impl Stats {
         }
         let _infallible =
             write!(text, "\nLost: {} events, {} buffers\n", self.events_lost, self.buffers_lost);
-        if self.part.unknown != 0 {
-            let _infallible = writeln!(
-                text,
-                "Not decoded: {} events with data that no loaded manifest, image or MOF file describes",
-                self.part.unknown
-            );
-        }
-        if self.summary.of_system != 0 {
-            let _infallible = writeln!(
-                text,
-                "Of the system: {} records with a layout that no source describes",
-                self.summary.of_system
-            );
-        }
-        if self.summary.without_format != 0 {
-            let _infallible = writeln!(
-                text,
-                "Without format: {} WPP messages that no loaded TMF file or PDB describes",
-                self.summary.without_format
-            );
-        }
-        if self.summary.with_problems != 0 {
-            let _infallible = writeln!(
-                text,
-                "Partial: {} events could not be decoded completely",
-                self.summary.with_problems
-            );
+        let summary = &self.summary;
+        for (what, count, of) in [
+            (
+                "Not decoded",
+                self.part.unknown,
+                "events with data that no loaded manifest, image or MOF file describes",
+            ),
+            ("Of the system", summary.of_system, "records with a layout that no source describes"),
+            (
+                "Without format",
+                summary.without_format,
+                "WPP messages that no loaded TMF file or PDB describes",
+            ),
+            ("Partial", summary.with_problems, "events could not be decoded completely"),
+        ] {
+            if count != 0 {
+                let _infallible = writeln!(text, "{what}: {count} {of}");
+            }
         }
         if self.summary.stacks != StackCounts::default() {
             let _infallible = writeln!(text, "Stacks: {}", self.summary.stacks);
@@ -358,7 +349,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use etl_file::write::{Buffer, Finish, KernelRecord, LogFile};
+    use etl_file::write::{Buffer, KernelRecord};
     use etl_file::{Catalog, EncodedRecord, EventDescriptor, EventRecord, LogFileHeader};
 
     #[test]
@@ -456,9 +447,7 @@ mod tests {
             bytes += record.size() as u64;
             buffer.try_append_record(&record, 1).unwrap();
         }
-        let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-        log.append(&buffer, 5).unwrap();
-        let file = log.finish(Finish::default()).unwrap().into_inner();
+        let file = etl_fixtures::trace::of_buffers(header, 5, [buffer]);
         let mut file = TraceFile::new(Cursor::new(file)).unwrap();
         let (stats, _) = Stats::read(&mut file, &Pipeline::new(&Catalog::new())).unwrap();
         // The event of an unknown version, and the trace's two header events (hook 0) without a

@@ -142,24 +142,30 @@ impl<W: Write> Writer<W> {
             "Lost     {} events, {} buffers",
             header.events_lost, header.buffers_lost
         ));
-        if summary.with_problems != 0 {
-            lines.push(format!(
-                "Partial  {} shown events could not be decoded completely",
-                summary.with_problems
-            ));
-        }
-        if summary.of_system != 0 {
-            lines.push(format!(
-                "Unknown  {} shown system records have a layout that no source describes",
-                summary.of_system
-            ));
-        }
-        if summary.without_format != 0 {
-            lines.push(format!(
-                "Unread   {} shown WPP messages, which no loaded TMF file or PDB describes",
-                summary.without_format
-            ));
-        }
+        let counted = |what: &str, count: u64, of: &str| {
+            (count != 0).then(|| format!("{what:<8} {count} {of}"))
+        };
+        lines.extend(
+            [
+                counted(
+                    "Partial",
+                    summary.with_problems,
+                    "shown events could not be decoded completely",
+                ),
+                counted(
+                    "Unknown",
+                    summary.of_system,
+                    "shown system records have a layout that no source describes",
+                ),
+                counted(
+                    "Unread",
+                    summary.without_format,
+                    "shown WPP messages, which no loaded TMF file or PDB describes",
+                ),
+            ]
+            .into_iter()
+            .flatten(),
+        );
         for (kind, count) in summary.skipped.iter() {
             lines.push(format!(
                 "Skipped  {} {} records, {} bytes",
@@ -171,18 +177,19 @@ impl<W: Write> Writer<W> {
         if summary.stacks != StackCounts::default() {
             lines.push(format!("Stacks   {}", summary.stacks));
         }
-        if summary.dropped != 0 {
-            lines.push(format!(
-                "Unnamed  {} processes, threads, images or stacks exceed the memory for them",
-                summary.dropped
-            ));
-        }
-        if summary.late != 0 {
-            lines.push(format!("Late     {} records are out of order", summary.late));
-        }
-        if !summary.damages.is_empty() {
-            lines.push(format!("Damaged  {} parts of the file", summary.damages.count()));
-        }
+        lines.extend(
+            [
+                counted(
+                    "Unnamed",
+                    summary.dropped,
+                    "processes, threads, images or stacks exceed the memory for them",
+                ),
+                counted("Late", summary.late, "records are out of order"),
+                counted("Damaged", summary.damages.count(), "parts of the file"),
+            ]
+            .into_iter()
+            .flatten(),
+        );
         for line in lines {
             self.wrapped(&line, 9)?;
         }

@@ -105,23 +105,14 @@ impl<'c> Decoder<'c> {
             }
             self.size += size;
             self.next += 1;
-            let known = Known {
-                provider: event.provider,
-                descriptor: event.descriptor,
-                metadata: metadata.map(Box::from),
-                traits: traits.map(Box::from),
-                number: self.next,
-                description: Description::new(event, self.catalog),
-            };
-            self.known.insert(hash, known);
+            self.known.remove(&hash);
         }
-        // The entry was just found or inserted.
         let known = self.known.entry(hash).or_insert_with(|| Known {
             provider: event.provider,
             descriptor: event.descriptor,
-            metadata: None,
-            traits: None,
-            number: 0,
+            metadata: metadata.map(Box::from),
+            traits: traits.map(Box::from),
+            number: self.next,
             description: Description::new(event, self.catalog),
         });
         (known.number, &known.description)

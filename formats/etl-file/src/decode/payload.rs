@@ -8,7 +8,7 @@ use etw_wire::{Guid, InType};
 use super::error::{PayloadError, PayloadErrorKind as Kind};
 use super::schema::{Count, Encoding, Field, Length, Presentation, Schema};
 use super::value::{Sid, Value};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, eight_bit};
 use crate::read::PointerSize;
 use crate::time::{FileTime, SystemTime};
 
@@ -479,13 +479,6 @@ fn utf16(bytes: &[u8]) -> Result<String, Kind> {
     }
     let units: Vec<u16> = units.iter().map(|&unit| u16::from_le_bytes(unit)).collect();
     Ok(String::from_utf16_lossy(&units))
-}
-
-/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise decodes each byte as one character,
-/// because the writer's code page is unknown.
-fn eight_bit(bytes: &[u8]) -> String {
-    std::str::from_utf8(bytes)
-        .map_or_else(|_| bytes.iter().copied().map(char::from).collect(), str::to_owned)
 }
 
 /// Returns bytes in a presentation that fits them.

@@ -69,6 +69,21 @@ impl Field {
     }
 }
 
+/// Returns a field with a single value of this encoding.
+#[cfg(test)]
+pub fn plain(name: &str, in_type: impl Into<Encoding>) -> Field {
+    Field {
+        name: name.into(),
+        in_type: in_type.into(),
+        out_type: Presentation::Default,
+        count: Count::Scalar,
+        length: Length::Natural,
+        tags: 0,
+        map: None,
+        fields: Vec::new(),
+    }
+}
+
 /// The number of values of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Count {

@@ -147,24 +147,12 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, MetadataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::schema::plain;
 
     /// The example in the format's documentation: a scalar, an out type, both
     /// kinds of arrays and a structure.
     const EVT: [u8; 46] = *b"\x2E\0\0Evt\0count\0\x08status\0\x88\x0Edata\0\x44\
         S\0\x98\x02a\0\x07b\0\x16fix\0\x26\x03\0";
-
-    fn plain(name: &str, in_type: InType) -> Field {
-        Field {
-            name: name.into(),
-            in_type: in_type.into(),
-            out_type: Presentation::Default,
-            count: Count::Scalar,
-            length: Length::Natural,
-            tags: 0,
-            map: None,
-            fields: Vec::new(),
-        }
-    }
 
     // R-O5
     #[test]

@@ -68,41 +68,22 @@ impl KindText {
         let mut text = Vec::new();
         let out = &mut text;
         let descriptor = &decoded.descriptor;
-        out.extend_from_slice(b",\"provider\":\"");
-        text::guid(decoded.provider, out);
-        out.extend_from_slice(b"\",\"provider_name\":");
-        optional(decoded.provider_name.as_deref(), out);
-        out.extend_from_slice(b",\"group\":");
-        optional_guid(decoded.group, out);
-        for (name, number) in [
-            ("id", descriptor.id),
-            ("version", descriptor.version.into()),
-            ("channel", descriptor.channel.into()),
-            ("level", descriptor.level.into()),
-        ] {
-            key(name, out);
-            text::decimal(number, out);
-        }
-        key("channel_name", out);
-        optional(decoded.channel_name.as_deref(), out);
-        key("level_name", out);
-        optional(decoded.level_name.as_deref(), out);
-        key("opcode", out);
-        text::decimal(descriptor.opcode, out);
-        key("opcode_name", out);
-        optional(decoded.opcode_name.as_deref(), out);
-        key("task", out);
-        text::decimal(descriptor.task, out);
-        key("task_name", out);
-        optional(decoded.task_name.as_deref(), out);
-        key("keyword", out);
-        out.push(b'"');
-        text::hexadecimal(descriptor.keyword, 1, out);
-        out.push(b'"');
-        key("keyword_names", out);
-        list(decoded.keywords.names.iter(), out, |name, out| {
-            text::json_string(name, out);
-        });
+        quoted("provider", out, |out| text::guid(decoded.provider, out));
+        optional("provider_name", decoded.provider_name.as_deref(), out);
+        optional_guid("group", decoded.group, out);
+        number("id", descriptor.id, out);
+        number("version", descriptor.version, out);
+        number("channel", descriptor.channel, out);
+        number("level", descriptor.level, out);
+        optional("channel_name", decoded.channel_name.as_deref(), out);
+        optional("level_name", decoded.level_name.as_deref(), out);
+        number("opcode", descriptor.opcode, out);
+        optional("opcode_name", decoded.opcode_name.as_deref(), out);
+        number("task", descriptor.task, out);
+        optional("task_name", decoded.task_name.as_deref(), out);
+        quoted("keyword", out, |out| text::hexadecimal(descriptor.keyword, 1, out));
+        let names = decoded.keywords.names.iter();
+        list("keyword_names", names, out, |name, out| text::json_string(name, out));
         text
     }
 }
@@ -114,27 +95,40 @@ fn key(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\":");
 }
 
-fn optional(value: Option<&str>, out: &mut Vec<u8>) {
+fn number(name: &str, number: impl itoa::Integer, out: &mut Vec<u8>) {
+    key(name, out);
+    text::decimal(number, out);
+}
+
+fn optional(name: &str, value: Option<&str>, out: &mut Vec<u8>) {
+    key(name, out);
     match value {
         Some(value) => text::json_string(value, out),
         None => out.extend_from_slice(b"null"),
     }
 }
 
-fn optional_guid(value: Option<Guid>, out: &mut Vec<u8>) {
+fn optional_guid(name: &str, value: Option<Guid>, out: &mut Vec<u8>) {
     match value {
-        Some(value) => quoted(out, |out| text::guid(value, out)),
-        None => out.extend_from_slice(b"null"),
+        Some(value) => quoted(name, out, |out| text::guid(value, out)),
+        None => optional(name, None, out),
     }
 }
 
-fn quoted(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
+fn quoted(name: &str, out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
+    key(name, out);
     out.push(b'"');
     content(out);
     out.push(b'"');
 }
 
-fn list<T>(items: impl Iterator<Item = T>, out: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
+fn list<T>(
+    name: &str,
+    items: impl Iterator<Item = T>,
+    out: &mut Vec<u8>,
+    write: impl Fn(T, &mut Vec<u8>),
+) {
+    key(name, out);
     out.push(b'[');
     for (number, item) in items.enumerate() {
         if number != 0 {
@@ -181,20 +175,14 @@ impl Members {
     ) -> io::Result<()> {
         out.extend_from_slice(b"\"record\":\"event\",\"kind\":\"");
         out.extend_from_slice(kind_name(decoded.kind).as_bytes());
-        out.extend_from_slice(b"\",\"time\":\"");
-        self.times.write(decoded.time, out);
-        out.extend_from_slice(b"\",\"timestamp\":");
-        text::decimal(decoded.timestamp, out);
-        out.extend_from_slice(b",\"processor\":");
-        text::decimal(decoded.processor, out);
-        out.extend_from_slice(b",\"process\":");
-        text::decimal(decoded.process_id, out);
-        out.extend_from_slice(b",\"thread\":");
-        text::decimal(decoded.thread_id, out);
-        key("process_name", out);
-        optional(decoded.process_name.as_deref(), out);
-        key("thread_name", out);
-        optional(decoded.thread_name.as_deref(), out);
+        out.push(b'"');
+        quoted("time", out, |out| self.times.write(decoded.time, out));
+        number("timestamp", decoded.timestamp, out);
+        number("processor", decoded.processor, out);
+        number("process", decoded.process_id, out);
+        number("thread", decoded.thread_id, out);
+        optional("process_name", decoded.process_name.as_deref(), out);
+        optional("thread_name", decoded.thread_name.as_deref(), out);
         let name = decoded
             .provider_name
             .as_ref()
@@ -214,53 +202,35 @@ impl Members {
             out.extend_from_slice(&kind.text);
             self.kinds.insert(hash, kind);
         }
-        key("activity", out);
-        quoted(out, |out| text::guid(decoded.activity, out));
-        key("related_activity", out);
-        optional_guid(decoded.related_activity, out);
-        key("event", out);
-        optional(decoded.event_name.as_deref(), out);
-        key("message", out);
-        optional(decoded.message.as_deref(), out);
+        quoted("activity", out, |out| text::guid(decoded.activity, out));
+        optional_guid("related_activity", decoded.related_activity, out);
+        optional("event", decoded.event_name.as_deref(), out);
+        optional("message", decoded.message.as_deref(), out);
         key("fields", out);
         serialize_fields(&decoded.fields, &mut Serializer::new(&mut *out))?;
-        key("leftover", out);
-        quoted(out, |out| text::hex(&decoded.leftover, out));
-        key("problems", out);
-        list(decoded.problems.iter(), out, |problem, out| {
+        quoted("leftover", out, |out| text::hex(&decoded.leftover, out));
+        list("problems", decoded.problems.iter(), out, |problem, out| {
             text::json_string(&problem.to_string(), out);
         });
-        key("stack", out);
         match &decoded.stack {
-            None => out.extend_from_slice(b"null"),
-            Some(stack) => list(stack.frames.iter(), out, |frame, out| {
+            None => optional("stack", None, out),
+            Some(stack) => list("stack", stack.frames.iter(), out, |frame, out| {
                 text::json_string(&frame.to_string(), out);
             }),
         }
-        for (name, number) in [
-            ("kernel_time", event.kernel_time),
-            ("user_time", event.user_time),
-            ("property", event.event_property.into()),
-        ] {
-            key(name, out);
-            text::decimal(number, out);
-        }
-        key("pointer_size", out);
-        text::decimal(event.pointer_size.bytes(), out);
-        key("extended", out);
-        list(event.items.iter(), out, |(ext_type, data), out| {
+        number("kernel_time", event.kernel_time, out);
+        number("user_time", event.user_time, out);
+        number("property", event.event_property, out);
+        number("pointer_size", event.pointer_size.bytes(), out);
+        list("extended", event.items.iter(), out, |(ext_type, data), out| {
             out.extend_from_slice(b"{\"type\":");
             text::decimal(ext_type, out);
-            key("data", out);
-            quoted(out, |out| text::hex(data, out));
+            quoted("data", out, |out| text::hex(data, out));
             out.push(b'}');
         });
-        key("payload", out);
-        quoted(out, |out| text::hex(event.user_data, out));
-        key("buffer", out);
-        text::decimal(event.buffer, out);
-        key("offset", out);
-        text::decimal(event.offset, out);
+        quoted("payload", out, |out| text::hex(event.user_data, out));
+        number("buffer", event.buffer, out);
+        number("offset", event.offset, out);
         Ok(())
     }
 }

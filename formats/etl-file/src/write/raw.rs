@@ -227,26 +227,16 @@ fn with_size(mut record: Vec<u8>) -> Result<Vec<u8>, EncodeError> {
     Ok(record)
 }
 
-impl TryFrom<&KernelRecord> for EncodedRecord {
-    type Error = EncodeError;
+macro_rules! encoded {
+    ($($record:ident)*) => {$(
+        impl TryFrom<&$record> for EncodedRecord {
+            type Error = EncodeError;
 
-    fn try_from(record: &KernelRecord) -> Result<Self, EncodeError> {
-        Self::from_bytes(&record.encode()?)
-    }
+            fn try_from(record: &$record) -> Result<Self, EncodeError> {
+                Self::from_bytes(&record.encode()?)
+            }
+        }
+    )*};
 }
 
-impl TryFrom<&ClassicRecord> for EncodedRecord {
-    type Error = EncodeError;
-
-    fn try_from(record: &ClassicRecord) -> Result<Self, EncodeError> {
-        Self::from_bytes(&record.encode()?)
-    }
-}
-
-impl TryFrom<&WppRecord> for EncodedRecord {
-    type Error = EncodeError;
-
-    fn try_from(record: &WppRecord) -> Result<Self, EncodeError> {
-        Self::from_bytes(&record.encode()?)
-    }
-}
+encoded! { KernelRecord ClassicRecord WppRecord }

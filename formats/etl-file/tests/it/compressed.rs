@@ -49,6 +49,14 @@ fn by_time(trace: &Trace) -> Vec<EventRecord> {
     events.map(|event| event.record.clone()).collect()
 }
 
+/// Reads a file without damage, and checks its events.
+fn assert_read(file: &[u8], written: &[EventRecord]) -> Trace {
+    let trace = Trace::parse(file).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(by_time(&trace), written);
+    trace
+}
+
 /// Returns bytes without repetitions.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
@@ -68,9 +76,7 @@ fn every_event_of_a_compressed_file_is_read() {
     for (buffer_size, processors, events) in [(0x1000, 1, 0), (0x1000, 3, 200), (0x1_0000, 2, 900)]
     {
         let (file, written) = sample(buffer_size, processors, events);
-        let trace = Trace::parse(&file).unwrap();
-        assert_eq!(trace.damages(), []);
-        assert_eq!(by_time(&trace), written);
+        let trace = assert_read(&file, &written);
         assert_eq!(trace.header().layout_version, (2, 0));
         assert!(trace.header().session.is_compressed());
         let offsets = offsets(&file);
@@ -148,9 +154,7 @@ fn a_buffer_that_would_not_become_smaller_is_plain() {
         .collect();
     assert_eq!(sizes[1..3], [(0, 0x20), (0, 0x20)]);
     assert!(matches!(sizes[3], (size, 0x61) if size > 0), "{sizes:?}");
-    let trace = Trace::parse(&file).unwrap();
-    assert_eq!(trace.damages(), []);
-    assert_eq!(by_time(&trace), written);
+    assert_read(&file, &written);
 }
 
 #[test]
@@ -159,9 +163,7 @@ fn saved_offset_may_be_smaller_than_offset() {
     for at in offsets(&file) {
         file[at + 4..at + 8].copy_from_slice(&72_u32.to_le_bytes());
     }
-    let trace = Trace::parse(&file).unwrap();
-    assert_eq!(trace.damages(), []);
-    assert_eq!(by_time(&trace), written);
+    assert_read(&file, &written);
 }
 
 #[test]
@@ -181,9 +183,7 @@ fn a_plain_file_with_a_smaller_first_buffer_is_read() {
     smaller[..4].copy_from_slice(&used.to_le_bytes());
     smaller.extend(&file[0x1000..]);
     assert!(used < 0x1000);
-    let trace = Trace::parse(&smaller).unwrap();
-    assert_eq!(trace.damages(), []);
-    assert_eq!(by_time(&trace), written);
+    assert_read(&smaller, &written);
 }
 
 #[test]
@@ -191,9 +191,7 @@ fn an_uncompressed_file_is_read_whatever_its_mode() {
     let plain = trace::header(ClockType::Qpc, 0x1000, 2);
     let (mut file, written) = trace::file(plain, 40, Losses::default());
     file[0x88..0x8C].copy_from_slice(&0x0400_0001_u32.to_le_bytes());
-    let trace = Trace::parse(&file).unwrap();
-    assert_eq!(trace.damages(), []);
-    assert_eq!(by_time(&trace), written);
+    assert_read(&file, &written);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use etl_file::internals::kernel;
 use etl_file::lines::{self, Members};
-use etl_file::write::{Buffer, ClassicRecord, KernelRecord, LogFile, Losses};
+use etl_file::write::{Buffer, ClassicRecord, Finish, KernelRecord, LogFile, Losses};
 use etl_file::{
     Catalog, ClockType, DamageKind, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
     OtherKind, Pipeline, PointerSize, ReadError, Record, RecordCount, Summary, Trace, TraceFile,
@@ -33,6 +33,13 @@ fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
         .filter(|event| event.buffer != buffer)
         .map(|event| event.record.timestamp)
         .collect()
+}
+
+/// Reads a file without damage.
+fn undamaged(file: &[u8]) -> Trace {
+    let trace = Trace::parse(file).unwrap();
+    assert_eq!(trace.damages(), []);
+    trace
 }
 
 /// Reads a file in time order, and decodes and shows its records. Returns the counts.
@@ -132,8 +139,7 @@ fn buffer_of_zeros_is_damage_only_in_the_middle() {
     let mut file = sample();
     let whole = Trace::parse(&file).unwrap();
     file.resize(file.len() + 3 * SIZE, 0);
-    let trace = Trace::parse(&file).unwrap();
-    assert_eq!(trace.damages(), []);
+    let trace = undamaged(&file);
     assert_eq!(trace.records(), whole.records());
 }
 
@@ -189,8 +195,7 @@ fn stale_pointers_in_a_buffer_header_are_ignored() {
         put(&mut file, start + 0x18, &[0x7E; 16]);
         put(&mut file, start + 0x38, &[0xEE; 16]);
     }
-    let trace = Trace::parse(&file).unwrap();
-    assert_eq!(trace.damages(), []);
+    let trace = undamaged(&file);
     assert_eq!(trace.records(), whole.records());
 }
 
@@ -215,8 +220,7 @@ fn recording_that_was_cut_short_is_readable() {
     buffer.try_append(&event).unwrap();
     log.append(&buffer, 2_745_263_251_700).unwrap();
     drop(log);
-    let trace = Trace::parse(file.get_ref()).unwrap();
-    assert_eq!(trace.damages(), []);
+    let trace = undamaged(file.get_ref());
     assert_eq!(trace.header().end_time, None);
     assert_eq!(trace.header().buffers_written, 2);
     assert_eq!(trace.events().next().unwrap().record, event);
@@ -350,8 +354,7 @@ fn other_records_are_listed_with_kind_and_size() {
         raw_record([12, 0, 1, 0x90, 0, 0, 0, 0], &[], 12),
         raw_record([10, 0, 0x77, 0xC0, 0, 0, 0, 0], &[], 10),
     ]);
-    let trace = Trace::parse(&file).unwrap();
-    assert_eq!(trace.damages(), []);
+    let trace = undamaged(&file);
     let found: Vec<_> =
         trace.others().map(|other| (other.kind, other.size, other.timestamp)).collect();
     let time = Some(0x1122_3344);
@@ -408,36 +411,21 @@ fn event_of_32_bit_code_has_pointers_of_four_bytes() {
 }
 
 #[test]
-fn header_of_a_32_bit_machine_is_read() {
-    let mut file = sample();
-    // The two name pointers are 8 bytes shorter in total, so the later fields move up.
-    let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
-    file.copy_within(0xB0..used, 0xA8);
-    file[0x4A] = 1;
-    file[0x94] = 4;
-    let trace = Trace::parse(&file).unwrap();
-    let expected = trace::header(ClockType::Qpc, 0x1000, 2);
-    assert_eq!(trace.header().session, expected);
-    assert_eq!(trace.header().pointer_size, 4);
-}
-
-#[test]
-fn a_header_whose_type_contradicts_its_layout_is_read() {
-    let expected = trace::header(ClockType::Qpc, 0x1000, 2);
-    // A 64-bit record with the header type of the 32-bit form.
-    let mut file = sample();
-    file[0x4A] = 1;
-    let trace = Trace::parse(&file).unwrap();
-    assert_eq!(trace.header().session, expected);
-    assert_eq!(trace.header().pointer_size, 8);
-    // A 32-bit record with the header type of the 64-bit form.
-    let mut file = sample();
-    let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
-    file.copy_within(0xB0..used, 0xA8);
-    file[0x94] = 4;
-    let trace = Trace::parse(&file).unwrap();
-    assert_eq!(trace.header().session, expected);
-    assert_eq!(trace.header().pointer_size, 4);
+fn the_header_of_a_32_bit_machine_is_read_whatever_its_type() {
+    // The second case is the usual one; in the others, the header type contradicts the layout.
+    for (header_type, pointer_size) in [(1, 8), (1, 4), (2, 4)] {
+        let mut file = sample();
+        file[0x4A] = header_type;
+        if pointer_size == 4 {
+            // The two name pointers are 8 bytes shorter in total, so the later fields move up.
+            let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
+            file.copy_within(0xB0..used, 0xA8);
+            file[0x94] = 4;
+        }
+        let trace = Trace::parse(&file).unwrap();
+        assert_eq!(trace.header().session, trace::header(ClockType::Qpc, 0x1000, 2));
+        assert_eq!(trace.header().pointer_size, pointer_size);
+    }
 }
 
 #[test]
@@ -490,19 +478,21 @@ fn events_are_in_order_of_time_across_processors() {
     assert_eq!(events.count(), written.len());
 }
 
-#[test]
-fn circular_file_overwrites_its_oldest_buffer() {
+/// Returns a circular file without data buffers, and a maker of buffers with one event at this
+/// number of ticks after the start.
+fn circular() -> (LogFile<Cursor<Vec<u8>>>, i64, impl Fn(u32) -> Buffer) {
     let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
     header.log_file_mode = etl_file::log_file_mode::CIRCULAR;
     header.maximum_file_size = 1;
     let start = header.start_clock;
-    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
-    let buffer = |n: u32| {
-        let mut buffer = Buffer::new(0x1000, 0);
-        let event = trace::manifest_event(n, start + i64::from(n));
-        buffer.try_append(&event).unwrap();
-        buffer
-    };
+    let log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    let event = move |n: u32| trace::manifest_event(n, start + i64::from(n));
+    (log, start, move |n| trace::buffer(0x1000, 0, [event(n)]))
+}
+
+#[test]
+fn circular_file_overwrites_its_oldest_buffer() {
+    let (mut log, start, buffer) = circular();
     assert!(log.replace_oldest(&buffer(0), start).is_err());
     for n in 0..3 {
         log.append(&buffer(n), start + i64::from(n)).unwrap();
@@ -511,9 +501,8 @@ fn circular_file_overwrites_its_oldest_buffer() {
         log.replace_oldest(&buffer(n), start + i64::from(n)).unwrap();
     }
     assert_eq!((log.buffers_written(), log.len()), (4, 0x4000));
-    let file = log.finish(etl_file::write::Finish::default()).unwrap();
-    let trace = Trace::parse(file.get_ref()).unwrap();
-    assert_eq!(trace.damages(), []);
+    let file = log.finish(Finish::default()).unwrap();
+    let trace = undamaged(file.get_ref());
     let times: Vec<i64> =
         trace.events_by_time().iter().map(|event| event.record.timestamp - start).collect();
     assert_eq!(times, [4, 5, 6]);
@@ -523,16 +512,7 @@ fn circular_file_overwrites_its_oldest_buffer() {
 
 #[test]
 fn the_oldest_buffer_is_the_one_written_longest_ago() {
-    let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
-    header.log_file_mode = etl_file::log_file_mode::CIRCULAR;
-    let start = header.start_clock;
-    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
-    let buffer = |n: u32| {
-        let mut buffer = Buffer::new(0x1000, 0);
-        let event = trace::manifest_event(n, start + i64::from(n));
-        buffer.try_append(&event).unwrap();
-        buffer
-    };
+    let (mut log, start, buffer) = circular();
     log.append(&buffer(0), start).unwrap();
     log.append(&buffer(1), start).unwrap();
     log.replace_oldest(&buffer(2), start).unwrap();
@@ -540,7 +520,7 @@ fn the_oldest_buffer_is_the_one_written_longest_ago() {
     log.append(&buffer(3), start).unwrap();
     log.replace_oldest(&buffer(4), start).unwrap();
     log.replace_oldest(&buffer(5), start).unwrap();
-    let file = log.finish(etl_file::write::Finish::default()).unwrap();
+    let file = log.finish(Finish::default()).unwrap();
     let trace = Trace::parse(file.get_ref()).unwrap();
     let times: Vec<i64> = trace.events().map(|event| event.record.timestamp - start).collect();
     assert_eq!(times, [5, 4, 3]);
@@ -560,8 +540,7 @@ fn the_stated_size_of_an_item_counts_if_it_is_possible() {
         let mut bytes = encoded.clone();
         assert_eq!((bytes[80], bytes[86]), (16, 8));
         (bytes[80], bytes[86]) = (size, data);
-        let trace = Trace::parse(&with_records(&[bytes])).unwrap();
-        assert_eq!(trace.damages(), []);
+        let trace = undamaged(&with_records(&[bytes]));
         trace.events().next().unwrap().record.extended.clone()
     };
     for size in [0, 8, 13, 16, 17] {

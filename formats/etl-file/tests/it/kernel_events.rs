@@ -4,7 +4,7 @@ use etl_file::decode::{Problem, Value};
 use etl_file::internals::kernel::{self, Form};
 use etl_file::write::{AppendError, Buffer, ClassicRecord, KernelForm, KernelRecord, WppRecord};
 use etl_file::{EncodedRecord, FileTime, Guid, PointerSize};
-use etl_fixtures::kernel_records::{generated, hook_of, payload, utf16};
+use etl_fixtures::kernel_records::{encoded, generated, payload, perfinfo, utf16};
 
 fn decode_kernel(record: &KernelRecord) -> kernel::Record {
     kernel::decode(&record.encode().unwrap()).unwrap()
@@ -42,23 +42,10 @@ fn every_layout_consumes_its_records_exactly() {
                     for size in [PointerSize::Four, PointerSize::Eight] {
                         let (payload, expected) = payload(&layout.fields, size);
                         let what = format!("{}/{} v{version} {size:?}", class.name, event.name);
-                        let bytes = match hook_of(class, event.opcode) {
-                            Some(hook) => KernelRecord {
-                                pointer_size: size,
-                                ..system(hook, version, payload)
-                            }
-                            .encode(),
-                            None => ClassicRecord {
-                                class: class.guid,
-                                opcode: event.opcode,
-                                version: version.into(),
-                                pointer_size: size,
-                                payload,
-                                ..ClassicRecord::default()
-                            }
-                            .encode(),
-                        };
-                        let decoded = kernel::decode(&bytes.unwrap()).unwrap();
+                        let record =
+                            KernelRecord { pointer_size: size, ..system(0, version, payload) };
+                        let bytes = encoded(class, event.opcode, record);
+                        let decoded = kernel::decode(&bytes).unwrap();
                         assert_eq!(decoded.problems, [], "{what}");
                         assert_eq!(decoded.leftover, [0_u8; 0], "{what}");
                         assert_eq!(names(&decoded), (Some(&*class.name), Some(&*event.name)));
@@ -154,8 +141,7 @@ fn a_thread_may_have_a_name_without_a_new_version() {
 fn a_context_switch_names_its_thread_in_the_payload() {
     let payload =
         vec![0xD2, 4, 0, 0, 0x29, 9, 0, 0, 8, 0xFF, 1, 0, 15, 1, 5, 3, 7, 0, 0, 0, 0xEF, 0, 0, 0];
-    let record = KernelRecord { form: KernelForm::PerfInfo, ..system(0x0524, 2, payload) };
-    let bytes = record.encode().unwrap();
+    let bytes = perfinfo(0x0524, 1234, payload).encode().unwrap();
     assert_eq!(bytes.len(), 16 + 24);
     let decoded = kernel::decode(&bytes).unwrap();
     assert_eq!(decoded.problems, []);
@@ -167,18 +153,11 @@ fn a_context_switch_names_its_thread_in_the_payload() {
 
 #[test]
 fn a_readied_thread_is_not_the_one_that_runs() {
-    let record = KernelRecord {
-        form: KernelForm::PerfInfo,
-        ..system(0x0532, 2, vec![7, 0, 0, 0, 1, 0, 0, 0])
-    };
-    let decoded = kernel::decode(&record.encode().unwrap()).unwrap();
+    let decoded = decode_kernel(&perfinfo(0x0532, 5, vec![7, 0, 0, 0, 1, 0, 0, 0]));
     assert_eq!(decoded.thread_id, None);
     assert_eq!(decoded.field("TThreadId"), Some(&Value::ThreadId(7)));
-    let sample = KernelRecord {
-        form: KernelForm::PerfInfo,
-        ..system(0x0f2e, 2, vec![0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0])
-    };
-    let decoded = kernel::decode(&sample.encode().unwrap()).unwrap();
+    let payload = vec![0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0];
+    let decoded = decode_kernel(&perfinfo(0x0f2e, 5, payload));
     assert_eq!(decoded.thread_id, Some(9));
 }
 
@@ -211,11 +190,8 @@ fn a_connection_has_addresses_and_ports_in_network_order() {
 fn a_32_bit_header_may_have_a_64_bit_payload() {
     let mut payload = 0x7FF6_1234_5678_u64.to_le_bytes().to_vec();
     payload.extend([9, 0, 0, 0, 1, 0, 0, 0]);
-    let sample = KernelRecord {
-        form: KernelForm::PerfInfo,
-        pointer_size: PointerSize::Four,
-        ..system(0x0f2e, 2, payload)
-    };
+    let narrow = PointerSize::Four;
+    let sample = KernelRecord { pointer_size: narrow, ..perfinfo(0x0f2e, 5, payload) };
     let decoded = decode_kernel(&sample);
     assert_eq!(decoded.problems, []);
     assert_eq!(decoded.pointer_size, PointerSize::Eight);

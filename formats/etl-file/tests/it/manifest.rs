@@ -9,7 +9,6 @@ use etl_file::{
     ext_type,
 };
 use etl_fixtures::trace::{self, MANIFEST};
-use etw_manifest::Part;
 
 fn catalog() -> Catalog {
     let mut catalog = Catalog::new();
@@ -226,129 +225,27 @@ fn replaced(from: &str, to: &str) -> String {
     MANIFEST.replace(from, to)
 }
 
-/// A part of the sample, its replacement, and the kind and error message of the part that is
-/// skipped as a result.
-const MALFORMED: &[(&str, &str, Part, &str)] = &[
-    (
-        " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
-        " guid=\"{2f4c}\"",
-        Part::Provider,
-        "`guid` is \"{2f4c}\", which is not a GUID in braces; skipping provider \"Fixture.Device\"",
-    ),
-    (
-        " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
-        "",
-        Part::Provider,
-        "`provider` has no attribute `guid`; skipping provider",
-    ),
-    (
-        "mask=\"0x2\"",
-        "mask=\"0x6\"",
-        Part::Keyword,
-        "keyword \"Power\" has the mask 0x6, which is not one bit of 0 to 47; skipping keyword \"Power\"",
-    ),
-    (
-        "name=\"Power\"",
-        "name=\"Request\"",
-        Part::Keyword,
-        "keyword \"Request\" is defined twice; skipping keyword \"Request\"",
-    ),
-    (
-        "value=\"17\"",
-        "value=\"256\"",
-        Part::Level,
-        "`value` is \"256\"; it must be a number from 16 to 255; skipping level \"Chatty\"",
-    ),
-    (
-        "value=\"17\"",
-        "value=\"-1\"",
-        Part::Level,
-        "`value` is \"-1\"; it must be a number from 16 to 255; skipping level \"Chatty\"",
-    ),
-    (
-        "inType=\"win:Boolean\"",
-        "inType=\"win:Flag\"",
-        Part::Template,
-        "inType \"win:Flag\" is not defined; skipping template \"Everything\"",
-    ),
-    (
-        "outType=\"win:NTSTATUS\"",
-        "outType=\"win:Status\"",
-        Part::Reference,
-        "outType \"win:Status\" is not defined; skipping reference",
-    ),
-    (
-        "map=\"Kind\"",
-        "map=\"Sort\"",
-        Part::Reference,
-        "map \"Sort\" is not defined; skipping reference \"Sort\"",
-    ),
-    (
-        " length=\"length\"",
-        "",
-        Part::Template,
-        "a win:Binary field needs a length; skipping template",
-    ),
-    (
-        "length=\"size\"",
-        "length=\"owner2\"",
-        Part::Template,
-        "\"owner2\" is not an integer field before this one",
-    ),
-    (
-        "template=\"Everything\"",
-        "template=\"Nothing\"",
-        Part::Event,
-        "template \"Nothing\" is not defined; skipping event \"3\"",
-    ),
-    (
-        "opcode=\"Halt\"",
-        "opcode=\"Pause\"",
-        Part::Reference,
-        "opcode \"Pause\" is not defined; skipping reference",
-    ),
-    (
-        "opcode=\"win:Stop\"",
-        "opcode=\"win:Halt\"",
-        Part::Reference,
-        "opcode \"win:Halt\" is not defined; skipping reference",
-    ),
-    (
-        "value=\"2\" version",
-        "value=\"1\" version",
-        Part::Event,
-        "event 1 version 1 is defined twice; skipping event \"1 version 1\"",
-    ),
-    (
-        "$(string.kind.read)",
-        "$(string.kind.none)",
-        Part::Reference,
-        "text \"kind.none\" is not defined; skipping reference",
-    ),
-    (
-        "tid=\"Everything\"",
-        "tid=\"Request\"",
-        Part::Template,
-        "template \"Request\" is defined twice; skipping template \"Request\"",
-    ),
-    (
-        "<struct name=\"parts\" count=\"count\">",
-        "<struct name=\"parts\" count=\"tag\">",
-        Part::Template,
-        "\"tag\" is not an integer field before this one",
-    ),
-];
+/// Parts of the sample with their replacements, and the kinds and error messages of the parts that
+/// are skipped as a result.
+const MALFORMED: &str = include_str!("../fixture/malformed.txt");
 
 #[test]
 fn malformed_parts_are_skipped_with_line_and_column() {
-    for (from, to, part, sentence) in MALFORMED {
+    let cases: Vec<&str> = MALFORMED.split("\n\n").collect();
+    assert_eq!(cases.len(), 18);
+    for case in cases {
+        let mut lines = case.lines();
+        let [from, to, part, sentence] = ["-", "+", "?", "="].map(|sign| {
+            let text = lines.next().and_then(|line| line.strip_prefix(sign)).unwrap();
+            text.strip_prefix(' ').unwrap_or_default()
+        });
         let mut catalog = Catalog::new();
         let skipped = catalog.add(&replaced(from, to)).unwrap();
         let first = skipped.first().unwrap();
-        assert_eq!(first.part, *part, "{first}");
+        assert_eq!(first.part.to_string(), part, "{first}");
         assert!(first.to_string().contains(sentence), "{first}: {sentence}");
         let line =
-            MANIFEST.split_once(*from).map(|(before, _)| before.matches('\n').count() + 1).unwrap();
+            MANIFEST.split_once(from).map(|(before, _)| before.matches('\n').count() + 1).unwrap();
         // A missing attribute is reported at the start of its element, and a duplicate at the
         // second definition. Every element except the provider is on a single line.
         let near = line.abs_diff(first.why.at.line) <= 1;
@@ -357,10 +254,10 @@ fn malformed_parts_are_skipped_with_line_and_column() {
         // All other parts are read.
         let provider = catalog.provider(trace::MANIFEST_PROVIDER);
         let is_known = provider.is_some_and(|one| one.event(1, 1).is_some());
-        assert_eq!(is_known, *part != Part::Provider, "{sentence}");
+        assert_eq!(is_known, part != "provider", "{sentence}");
         let event = catalog.schema(trace::MANIFEST_PROVIDER, 3, 0);
-        let is_lost = matches!(part, Part::Provider | Part::Template)
-            || *part == Part::Event && to.contains("Nothing");
+        let is_lost =
+            matches!(part, "provider" | "template") || part == "event" && to.contains("Nothing");
         assert_eq!(event.is_none(), is_lost, "{sentence}");
     }
 }

@@ -5,9 +5,9 @@ use etl_file::internals::kernel;
 use etl_file::internals::names::{Names, Running};
 use etl_file::internals::stacks::{Definitions, Joiner};
 use etl_file::symbols::Symbols;
-use etl_file::write::{ClassicRecord, KernelForm, KernelRecord};
+use etl_file::write::{ClassicRecord, KernelRecord};
 use etl_file::{Clock, ClockType, Decoded, FileTime, Guid, StackCounts};
-use etl_fixtures::kernel_records;
+use etl_fixtures::kernel_records::{self, perfinfo};
 
 const CLOCK: Clock = Clock {
     kind: ClockType::Qpc,
@@ -25,16 +25,7 @@ fn decoded(record: &KernelRecord, processor: u16) -> Decoded {
 }
 
 fn event(hook: u16, version: u8, time: i64, payload: Vec<u8>) -> Decoded {
-    let record = KernelRecord {
-        hook,
-        version,
-        timestamp: time,
-        thread_id: 9,
-        process_id: 7,
-        payload,
-        ..KernelRecord::default()
-    };
-    let event = decoded(&record, 0);
+    let event = decoded(&kernel_records::event(hook, version, time, payload), 0);
     assert_eq!(event.problems, [], "{event:?}");
     event
 }
@@ -190,11 +181,6 @@ fn the_symbols_of_an_image_have_an_identity() {
     let found = names.symbols(50, NTOSKRNL + 5, 100).unwrap();
     assert_eq!((found.guid, found.age, &*found.pdb), (Guid::from_u128(0x99), 3, "ntkrnlmp.pdb"));
     assert_eq!(names.symbols(50, APP, 100), None);
-}
-
-fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> KernelRecord {
-    let form = KernelForm::PerfInfo;
-    KernelRecord { form, hook, version: 2, timestamp, payload, ..KernelRecord::default() }
 }
 
 fn switch(processor: u16, time: i64, new: u32) -> Decoded {

@@ -1,6 +1,8 @@
 //! Tests that the reader returns exactly the written events, and that no input makes the reader
 //! panic.
 
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
+
 use etl_file::decode::ProviderTraits;
 use etl_file::internals::schema::Schema;
 use etl_file::lines::{self, Members};
@@ -84,19 +86,7 @@ fn header() -> impl Strategy<Value = LogFileHeader> {
 
 /// Writes records to a single-processor file.
 fn write(header: LogFileHeader, records: &[EventRecord]) -> Vec<u8> {
-    let mut buffer = Buffer::new(header.buffer_size, 0);
-    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
-    for record in records {
-        if buffer.try_append(record) == Err(AppendError::Full) {
-            log.append(&buffer, 0).unwrap();
-            buffer.reset();
-            buffer.try_append(record).unwrap();
-        }
-    }
-    if !buffer.is_empty() {
-        log.append(&buffer, 0).unwrap();
-    }
-    log.finish(Finish::default()).unwrap().into_inner()
+    trace::of_records(header, 0, records)
 }
 
 /// Calls every function that reads a trace.
@@ -224,7 +214,7 @@ fn invalid_headers_are_refused() {
     let refused = |change: fn(&mut LogFileHeader)| {
         let mut header = valid();
         change(&mut header);
-        match LogFile::create(std::io::Cursor::new(Vec::new()), header) {
+        match LogFile::create(Cursor::new(Vec::new()), header) {
             Err(WriteError::Header(error)) => error.to_string(),
             other => panic!("{other:?}"),
         }
@@ -255,7 +245,7 @@ fn real_time_bit_is_never_stored() {
 #[test]
 fn buffers_that_do_not_belong_to_the_file_are_refused() {
     let header = trace::header(ClockType::Qpc, 0x1000, 2);
-    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     let filled = |size, processor| {
         let mut buffer = Buffer::new(size, processor);
         buffer.try_append(&EventRecord::default()).unwrap();
@@ -275,35 +265,47 @@ fn buffers_that_do_not_belong_to_the_file_are_refused() {
     assert!(!log.is_empty());
 }
 
-/// An output that fails after a given offset.
+/// An output with a limited size, which is interrupted before each write, and then accepts only a
+/// few bytes.
 #[derive(Debug)]
-struct Full {
-    inner: std::io::Cursor<Vec<u8>>,
+struct Difficult {
+    inner: Cursor<Vec<u8>>,
     room: u64,
+    is_interrupted: bool,
 }
 
-impl std::io::Write for Full {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.inner.position() + u64::try_from(bytes.len()).unwrap() > self.room {
-            return Err(std::io::ErrorKind::StorageFull.into());
+impl Difficult {
+    const fn with_room(room: u64) -> Self {
+        Self { inner: Cursor::new(Vec::new()), room, is_interrupted: false }
+    }
+}
+
+impl Write for Difficult {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_interrupted = !self.is_interrupted;
+        if self.is_interrupted {
+            return Err(io::ErrorKind::Interrupted.into());
         }
-        self.inner.write(bytes)
+        if self.inner.position() + u64::try_from(bytes.len()).unwrap() > self.room {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.inner.write(&bytes[..bytes.len().min(100)])
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-impl std::io::Seek for Full {
-    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+impl Seek for Difficult {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.inner.seek(to)
     }
 }
 
 #[test]
 fn output_that_fails_leaves_the_buffers_before_it() {
-    let out = Full { inner: std::io::Cursor::new(Vec::new()), room: 0x2000 };
+    let out = Difficult::with_room(0x2000);
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let mut log = LogFile::create(out, header).unwrap();
     let mut buffer = Buffer::new(0x1000, 0);
@@ -330,7 +332,7 @@ fn a_file_that_was_cut_short_is_continued() {
     // Writes the same buffers without an interruption, and with one after each buffer, without a
     // call to `finish`.
     let finish = Finish { events_lost: 3, ..Finish::default() };
-    let start = || LogFile::create(std::io::Cursor::new(Vec::new()), header.clone()).unwrap();
+    let start = || LogFile::create(Cursor::new(Vec::new()), header.clone()).unwrap();
     let mut whole = start();
     let mut parts = start().finish(Finish::default()).unwrap();
     for (timestamp, replaces) in [(1, false), (2, false), (3, true), (4, true), (5, true)] {
@@ -347,7 +349,7 @@ fn a_file_that_was_cut_short_is_continued() {
     }
     let trace = Trace::parse(parts.get_ref()).unwrap();
     let parts = LogFile::resume(parts, &trace).unwrap().finish(finish);
-    let read = |file: std::io::Cursor<Vec<u8>>| {
+    let read = |file: Cursor<Vec<u8>>| {
         let trace = Trace::parse(file.get_ref()).unwrap();
         assert_eq!(trace.damages(), []);
         let buffers: Vec<_> = trace.buffers().iter().map(|one| one.sequence).collect();
@@ -365,7 +367,7 @@ fn a_file_whose_buffers_moved_is_not_continued() {
     let mut bytes = write(header, &[EventRecord::default()]);
     let refused = |bytes: &[u8]| {
         let trace = Trace::parse(bytes).unwrap();
-        let file = std::io::Cursor::new(bytes.to_vec());
+        let file = Cursor::new(bytes.to_vec());
         LogFile::resume(file, &trace).unwrap_err().to_string()
     };
     // The file ends in the data buffer, before and after the end of its header.
@@ -395,8 +397,7 @@ fn a_file_whose_buffers_moved_is_not_continued() {
 #[test]
 fn losses_are_in_the_next_buffer_and_in_the_header_while_the_session_records() {
     let mut log =
-        LogFile::create(std::io::Cursor::new(Vec::new()), trace::header(ClockType::Qpc, 0x1000, 1))
-            .unwrap();
+        LogFile::create(Cursor::new(Vec::new()), trace::header(ClockType::Qpc, 0x1000, 1)).unwrap();
     let mut buffer = Buffer::new(0x1000, 0);
     buffer.try_append(&EventRecord::default()).unwrap();
     let losses = |events_lost, buffers_lost| Losses { events_lost, buffers_lost };
@@ -416,7 +417,7 @@ fn losses_are_in_the_next_buffer_and_in_the_header_while_the_session_records() {
     // A session that was not closed states its losses up to the last buffer.
     let mut bytes = Vec::new();
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
-    let mut log = LogFile::create(std::io::Cursor::new(&mut bytes), header).unwrap();
+    let mut log = LogFile::create(Cursor::new(&mut bytes), header).unwrap();
     log.note_losses(losses(3, 2));
     log.append(&buffer, 0).unwrap();
     drop(log);
@@ -429,7 +430,7 @@ fn a_continued_file_that_gets_no_buffer_stays_as_it_is() {
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let file = write(header, &[EventRecord::default()]);
     let trace = Trace::parse(&file).unwrap();
-    let resumed = LogFile::resume(std::io::Cursor::new(file.clone()), &trace).unwrap();
+    let resumed = LogFile::resume(Cursor::new(file.clone()), &trace).unwrap();
     let again = resumed.finish(Finish::default()).unwrap().into_inner();
     assert!(again == file);
 }
@@ -439,7 +440,7 @@ fn a_file_with_compressed_buffers_is_not_continued_whatever_its_mode() {
     let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
     header.log_file_mode |= log_file_mode::COMPRESSED;
     for buffers in [1, 2] {
-        let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header.clone()).unwrap();
+        let mut log = LogFile::create(Cursor::new(Vec::new()), header.clone()).unwrap();
         let mut buffer = Buffer::new(0x1000, 0);
         buffer.try_append(&trace::manifest_event(1, 1)).unwrap();
         for _ in 0..buffers {
@@ -449,7 +450,7 @@ fn a_file_with_compressed_buffers_is_not_continued_whatever_its_mode() {
         file[0x88..0x8C].copy_from_slice(&1_u32.to_le_bytes());
         let trace = Trace::parse(&file).unwrap();
         assert!(!trace.header().session.is_compressed());
-        let refused = LogFile::resume(std::io::Cursor::new(file), &trace).unwrap_err();
+        let refused = LogFile::resume(Cursor::new(file), &trace).unwrap_err();
         assert!(matches!(refused, WriteError::NotContinuable(Obstacle::Compressed)), "{refused}");
     }
 }
@@ -460,7 +461,7 @@ fn names_and_records_may_fill_their_room() {
         let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
         header.session_name = "s".repeat(units);
         header.log_file_name = "f".repeat(900);
-        LogFile::create(std::io::Cursor::new(Vec::new()), header)
+        LogFile::create(Cursor::new(Vec::new()), header)
     };
     // 4096 bytes minus the headers of the buffer (72), the record (32) and the trace (280), and
     // minus the two NULs: 1854 units.
@@ -489,35 +490,9 @@ fn names_of_time_zones_are_cut_to_their_field() {
     assert_eq!(zone.daylight_name, "d".repeat(31));
 }
 
-/// An output that is interrupted before each write, and then accepts only a few bytes.
-struct Interrupted {
-    inner: std::io::Cursor<Vec<u8>>,
-    is_next: bool,
-}
-
-impl std::io::Write for Interrupted {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.is_next = !self.is_next;
-        if self.is_next {
-            return Err(std::io::ErrorKind::Interrupted.into());
-        }
-        self.inner.write(&bytes[..bytes.len().min(100)])
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl std::io::Seek for Interrupted {
-    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
-        self.inner.seek(to)
-    }
-}
-
 #[test]
 fn interrupted_writes_are_repeated() {
-    let out = Interrupted { inner: std::io::Cursor::new(Vec::new()), is_next: false };
+    let out = Difficult::with_room(u64::MAX);
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let mut log = LogFile::create(out, header.clone()).unwrap();
     let mut buffer = Buffer::new(0x1000, 0);

@@ -43,6 +43,15 @@ fn at(times: &[i64]) -> Vec<EventRecord> {
     numbered.map(|(n, time)| trace::manifest_event(n, start + time)).collect()
 }
 
+/// Returns 16 events at these times, which fill a buffer of 1 MiB.
+fn full(time: impl Fn(i64) -> i64) -> Vec<EventRecord> {
+    let mut events = at(&(0..16).map(time).collect::<Vec<_>>());
+    for event in &mut events {
+        event.user_data = vec![0; 65_000];
+    }
+    events
+}
+
 fn times(events: &[EventRecord]) -> Vec<i64> {
     let start = trace::header(ClockType::Qpc, 0x1000, 1).start_clock;
     events.iter().map(|event| event.timestamp - start).collect()
@@ -110,15 +119,9 @@ fn records_before_the_first_one_of_their_buffer_are_late_and_counted() {
 fn large_buffers_of_many_processors_are_in_memory_at_the_same_time() {
     const PROCESSORS: u16 = 20;
     let header = trace::header(ClockType::Qpc, 1 << 20, PROCESSORS.into());
-    let full = |processor| {
-        let of_processor: Vec<i64> = (0..16).map(|n| n * 100 + i64::from(processor)).collect();
-        let mut events = at(&of_processor);
-        for event in &mut events {
-            event.user_data = vec![0; 65_000];
-        }
-        (processor, events)
-    };
-    let filled: Vec<_> = (0..PROCESSORS).map(full).collect();
+    let filled: Vec<_> = (0..PROCESSORS)
+        .map(|processor| (processor, full(|n| n * 100 + i64::from(processor))))
+        .collect();
     let (events, late, damages) = streamed(&mut open(buffers(header, &filled)));
     assert_eq!((events.len(), late, damages), (320, 0, vec![]));
     assert!(times(&events).is_sorted());
@@ -302,14 +305,7 @@ fn only_the_first_damages_are_listed_but_all_are_counted() {
 fn buffers_that_overlap_beyond_the_limit_come_late_and_are_counted() {
     // 20 buffers of 1 MiB that all start at the same time; 16 MiB of them can be in memory.
     let header = trace::header(ClockType::Qpc, 1 << 20, 1);
-    let full = |number: i64| {
-        let mut events = at(&(0..16).map(|n| n * 100 + number).collect::<Vec<_>>());
-        for event in &mut events {
-            event.user_data = vec![0; 65_000];
-        }
-        (0, events)
-    };
-    let filled: Vec<_> = (0..20).map(full).collect();
+    let filled: Vec<_> = (0..20).map(|number| (0, full(|n| n * 100 + number))).collect();
     let (events, late, _) = streamed(&mut open(buffers(header, &filled)));
     assert_eq!(events.len(), 320);
     let times = times(&events);
@@ -337,15 +333,8 @@ fn small_buffers_may_overlap_in_any_number_of_processors_buffers() {
 #[test]
 fn buffers_that_were_read_make_room_for_others() {
     let header = trace::header(ClockType::Qpc, 1 << 20, 1);
-    let full = |number: i64| {
-        let mut events = at(&(0..16).map(|n| number * 100 + n).collect::<Vec<_>>());
-        for event in &mut events {
-            event.user_data = vec![0; 65_000];
-        }
-        (0, events)
-    };
     // More than 16 MiB of consecutive buffers, then two overlapping buffers.
-    let mut all: Vec<_> = (0..20).map(full).collect();
+    let mut all: Vec<_> = (0..20).map(|number| (0, full(|n| number * 100 + n))).collect();
     all.push((0, at(&[5000, 5010])));
     all.push((0, at(&[5005, 5015])));
     let (events, late, _) = streamed(&mut open(buffers(header, &all)));

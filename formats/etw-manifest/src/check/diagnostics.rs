@@ -4,7 +4,7 @@ use std::{collections::HashSet, hash::Hash};
 
 use crate::{
     error::{ManifestError, Rule},
-    model::{Manifest, Position},
+    model::{Definition, Manifest, Position},
 };
 
 /// Collects the rules that a manifest violates.
@@ -30,27 +30,26 @@ impl<'a> Check<'a> {
         self.errors.push(ManifestError { at, rule });
     }
 
-    /// Reports the second of two definitions with the same key.
-    pub fn unique<K: Eq + Hash>(
+    /// Reports the second of two definitions with the same key; `key` returns a definition's key,
+    /// if it has one, and the key's text.
+    pub fn unique<T: Definition + 'a, K: Eq + Hash>(
         &mut self,
         what: &'static str,
-        items: impl Iterator<Item = (K, String, Position)>,
+        items: impl IntoIterator<Item = &'a T>,
+        key: impl Fn(&'a T) -> Option<(K, String)>,
     ) {
         let mut seen = HashSet::new();
-        for (key, name, at) in items {
-            if !seen.insert(key) {
-                self.refuse(at, Rule::Duplicate { what, name });
+        for item in items {
+            if let Some((key, name)) = key(item)
+                && !seen.insert(key)
+            {
+                self.refuse(item.at(), Rule::Duplicate { what, name });
             }
         }
     }
 
-    pub fn unique_symbols(
-        &mut self,
-        what: &'static str,
-        items: impl Iterator<Item = (Option<&'a String>, Position)>,
-    ) {
-        let symbols = items.filter_map(|(symbol, at)| Some((symbol?, at)));
-        self.unique(what, symbols.map(|(symbol, at)| (symbol.clone(), symbol.clone(), at)));
+    pub fn unique_symbols<T: Definition + 'a>(&mut self, what: &'static str, items: &'a [T]) {
+        self.unique(what, items, |item| item.symbol().map(|symbol| (symbol, symbol.clone())));
     }
 
     pub fn name(&mut self, what: &'static str, name: &str, at: Position, may_have_any: bool) {

@@ -4,11 +4,11 @@
 mod diagnostics;
 mod template;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     error::{ManifestError, Rule},
-    model::{Event, Manifest, Map, Position, Provider, QName},
+    model::{Event, Manifest, Map, Position, Provider},
 };
 
 use diagnostics::Check;
@@ -32,37 +32,28 @@ pub fn check(manifest: &Manifest) -> Vec<ManifestError> {
 impl<'a> Check<'a> {
     fn manifest(&mut self) {
         let manifest = self.manifest;
-        let own = manifest.texts.iter().filter(|text| !text.standard);
-        self.unique("text", own.map(|text| (text.id.as_str(), text.id.clone(), text.at)));
+        self.unique("text", &manifest.texts, |one| {
+            (!one.standard).then(|| (one.id.as_str(), one.id.clone()))
+        });
         // Explicit and generated ids. Generated ids truncate their inputs: opcodes of the tasks 1
         // and 257 get the same id.
         let ids = crate::resources::message_ids(manifest);
-        let mut texts: Vec<_> = manifest.texts.iter().zip(ids).collect();
+        let mut order: Vec<usize> = (0..manifest.texts.len()).collect();
         // A definition from winmeta.xml has no location in this file, so report the other
         // definition.
-        texts.sort_by_key(|(text, _)| !text.standard);
-        let ids = texts.into_iter().filter_map(|(text, id)| {
-            let is_used = id != crate::resources::NO_MESSAGE;
-            is_used.then(|| (id, format!("{id:#x}"), text.at))
-        });
-        self.unique("message id", ids);
+        order.sort_by_key(|at| !manifest.texts[*at].standard);
+        let mut seen = HashSet::new();
+        for at in order {
+            let id = ids[at];
+            if id != crate::resources::NO_MESSAGE && !seen.insert(id) {
+                let (what, name) = ("message id", format!("{id:#x}"));
+                self.refuse(manifest.texts[at].at, Rule::Duplicate { what, name });
+            }
+        }
         let providers = &manifest.providers;
-        self.unique(
-            "provider",
-            providers
-                .iter()
-                .map(|provider| (provider.name.as_str(), provider.name.clone(), provider.at)),
-        );
-        self.unique(
-            "provider GUID",
-            providers
-                .iter()
-                .map(|provider| (provider.guid, provider.guid.to_string(), provider.at)),
-        );
-        self.unique_symbols(
-            "provider symbol",
-            providers.iter().map(|provider| (Some(&provider.symbol), provider.at)),
-        );
+        self.unique("provider", providers, |one| Some((&one.name, one.name.clone())));
+        self.unique("provider GUID", providers, |one| Some((one.guid, one.guid.to_string())));
+        self.unique("provider symbol", providers, |one| Some((&one.symbol, one.symbol.clone())));
         for (number, provider) in providers.iter().enumerate() {
             if number >= MAX_PROVIDERS && self.needs_generated_ids(provider) {
                 self.refuse(provider.at, Rule::TooManyProviders);
@@ -119,28 +110,10 @@ impl<'a> Check<'a> {
         for map in &provider.maps {
             self.map(map);
         }
-        self.unique(
-            "map",
-            provider.maps.iter().map(|map| (map.name.as_str(), map.name.clone(), map.at)),
-        );
-        self.unique_symbols(
-            "map symbol",
-            provider.maps.iter().map(|map| (map.symbol.as_ref(), map.at)),
-        );
-        self.unique(
-            "named query",
-            provider
-                .queries
-                .iter()
-                .map(|query| (query.name.as_str(), query.name.clone(), query.at)),
-        );
-        self.unique(
-            "template",
-            provider
-                .templates
-                .iter()
-                .map(|template| (template.id.as_str(), template.id.clone(), template.at)),
-        );
+        self.unique("map", &provider.maps, |one| Some((&one.name, one.name.clone())));
+        self.unique_symbols("map symbol", &provider.maps);
+        self.unique("named query", &provider.queries, |one| Some((&one.name, one.name.clone())));
+        self.unique("template", &provider.templates, |one| Some((&one.id, one.id.clone())));
         for template in &provider.templates {
             self.template(template);
         }
@@ -150,27 +123,10 @@ impl<'a> Check<'a> {
 
     fn channels(&mut self, provider: &'a Provider) {
         let channels = &provider.channels;
-        self.unique(
-            "channel",
-            channels
-                .iter()
-                .map(|channel| (channel.name.as_str(), channel.name.clone(), channel.at)),
-        );
-        self.unique(
-            "channel number",
-            channels.iter().map(|channel| (channel.value, channel.value.to_string(), channel.at)),
-        );
-        self.unique(
-            "chid",
-            channels.iter().filter_map(|channel| {
-                let id = channel.id.as_ref()?;
-                Some((id.as_str(), id.clone(), channel.at))
-            }),
-        );
-        self.unique_symbols(
-            "channel symbol",
-            channels.iter().map(|channel| (channel.symbol.as_ref(), channel.at)),
-        );
+        self.unique("channel", channels, |one| Some((&one.name, one.name.clone())));
+        self.unique("channel number", channels, |one| Some((one.value, one.value.to_string())));
+        self.unique("chid", channels, |one| one.id.as_ref().map(|id| (id, id.clone())));
+        self.unique_symbols("channel symbol", channels);
         for (number, channel) in channels.iter().filter(|one| one.declared).enumerate() {
             if number >= MAX_CHANNELS {
                 self.refuse(channel.at, Rule::TooManyChannels);
@@ -186,78 +142,27 @@ impl<'a> Check<'a> {
 
     /// Checks levels, tasks, opcodes and keywords.
     fn names(&mut self, provider: &'a Provider) {
-        let key = |name: &QName| (name.namespace.clone(), name.local().to_owned());
         let levels = &provider.levels;
-        self.unique(
-            "level",
-            levels.iter().map(|level| (key(&level.name), level.name.written.clone(), level.at)),
-        );
-        self.unique(
-            "level number",
-            levels.iter().map(|level| (level.value, level.value.to_string(), level.at)),
-        );
-        self.unique_symbols(
-            "level symbol",
-            levels.iter().map(|level| (level.symbol.as_ref(), level.at)),
-        );
+        self.unique("level", levels, |one| Some((&one.name, one.name.written.clone())));
+        self.unique("level number", levels, |one| Some((one.value, one.value.to_string())));
+        self.unique_symbols("level symbol", levels);
         let tasks = &provider.tasks;
-        self.unique(
-            "task",
-            tasks.iter().map(|task| (key(&task.name), task.name.written.clone(), task.at)),
-        );
-        self.unique(
-            "task number",
-            tasks.iter().map(|task| (task.value, task.value.to_string(), task.at)),
-        );
-        self.unique(
-            "eventGUID",
-            tasks.iter().filter_map(|task| {
-                let guid = task.event_guid?;
-                Some((guid, guid.to_string(), task.at))
-            }),
-        );
-        self.unique_symbols(
-            "task symbol",
-            tasks.iter().map(|task| (task.symbol.as_ref(), task.at)),
-        );
+        self.unique("task", tasks, |one| Some((&one.name, one.name.written.clone())));
+        self.unique("task number", tasks, |one| Some((one.value, one.value.to_string())));
+        self.unique("eventGUID", tasks, |one| one.event_guid.map(|guid| (guid, guid.to_string())));
+        self.unique_symbols("task symbol", tasks);
         let opcodes = &provider.opcodes;
-        self.unique(
-            "opcode",
-            opcodes.iter().map(|opcode| {
-                let key = (opcode.task, key(&opcode.name));
-                (key, opcode.name.written.clone(), opcode.at)
-            }),
-        );
-        self.unique(
-            "opcode number",
-            opcodes
-                .iter()
-                .map(|opcode| ((opcode.task, opcode.value), opcode.value.to_string(), opcode.at)),
-        );
-        self.unique_symbols(
-            "opcode symbol",
-            opcodes
-                .iter()
-                .filter(|opcode| !opcode.standard)
-                .map(|opcode| (opcode.symbol.as_ref(), opcode.at)),
-        );
+        self.unique("opcode", opcodes, |one| {
+            Some(((one.task, &one.name), one.name.written.clone()))
+        });
+        self.unique("opcode number", opcodes, |one| {
+            Some(((one.task, one.value), one.value.to_string()))
+        });
+        self.unique_symbols("opcode symbol", opcodes);
         let keywords = &provider.keywords;
-        self.unique(
-            "keyword",
-            keywords
-                .iter()
-                .map(|keyword| (key(&keyword.name), keyword.name.written.clone(), keyword.at)),
-        );
-        self.unique(
-            "keyword mask",
-            keywords
-                .iter()
-                .map(|keyword| (keyword.mask, format!("{:#x}", keyword.mask), keyword.at)),
-        );
-        self.unique_symbols(
-            "keyword symbol",
-            keywords.iter().map(|keyword| (keyword.symbol.as_ref(), keyword.at)),
-        );
+        self.unique("keyword", keywords, |one| Some((&one.name, one.name.written.clone())));
+        self.unique("keyword mask", keywords, |one| Some((one.mask, format!("{:#x}", one.mask))));
+        self.unique_symbols("keyword symbol", keywords);
         for keyword in keywords.iter().filter(|keyword| !keyword.standard) {
             const OWN: u64 = (1 << 48) - 1;
             if !keyword.mask.is_power_of_two() || keyword.mask & OWN == 0 {
@@ -272,35 +177,20 @@ impl<'a> Check<'a> {
         if map.items.is_empty() {
             self.refuse(map.at, Rule::EmptyMap(map.name.clone()));
         }
-        self.unique(
-            "map entry",
-            map.items.iter().map(|item| (item.value, format!("{:#x}", item.value), item.at)),
-        );
-        self.unique_symbols(
-            "map entry symbol",
-            map.items.iter().map(|item| (item.symbol.as_ref(), item.at)),
-        );
+        self.unique("map entry", &map.items, |one| Some((one.value, format!("{:#x}", one.value))));
+        self.unique_symbols("map entry symbol", &map.items);
     }
 
     fn filters(&mut self, provider: &'a Provider) {
         let filters = &provider.filters;
-        self.unique(
-            "filter",
-            filters.iter().map(|filter| {
-                (filter.name.written.as_str(), filter.name.written.clone(), filter.at)
-            }),
-        );
-        self.unique(
-            "filter number and version",
-            filters.iter().map(|filter| {
-                let name = format!("{} of version {}", filter.value, filter.version);
-                ((filter.value, filter.version), name, filter.at)
-            }),
-        );
-        self.unique_symbols(
-            "filter symbol",
-            filters.iter().map(|filter| (filter.symbol.as_ref(), filter.at)),
-        );
+        self.unique("filter", filters, |one| {
+            Some((one.name.written.as_str(), one.name.written.clone()))
+        });
+        self.unique("filter number and version", filters, |one| {
+            let name = format!("{} of version {}", one.value, one.version);
+            Some(((one.value, one.version), name))
+        });
+        self.unique_symbols("filter symbol", filters);
     }
 
     fn events(&mut self, provider: &'a Provider) {
@@ -312,10 +202,7 @@ impl<'a> Check<'a> {
             }
             self.event(event, provider);
         }
-        self.unique_symbols(
-            "event symbol",
-            provider.events.iter().map(|event| (event.symbol.as_ref(), event.at)),
-        );
+        self.unique_symbols("event symbol", &provider.events);
     }
 
     fn event(&mut self, event: &Event, provider: &Provider) {

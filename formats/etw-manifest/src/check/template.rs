@@ -13,8 +13,8 @@ use crate::{
 /// The maximum number of fields that messages can name, `%1` to `%99`.
 const MAX_FIELDS: usize = 99;
 
-impl Check<'_> {
-    pub fn template(&mut self, template: &Template) {
+impl<'a> Check<'a> {
+    pub fn template(&mut self, template: &'a Template) {
         if template.properties.len() > MAX_FIELDS {
             self.refuse(template.at, Rule::TooManyFields(template.id.clone()));
         }
@@ -41,13 +41,8 @@ impl Check<'_> {
         }
     }
 
-    fn properties(&mut self, properties: &[Property], outer: &[Property]) {
-        self.unique(
-            "field",
-            properties
-                .iter()
-                .map(|property| (property.name.as_str(), property.name.clone(), property.at)),
-        );
+    fn properties(&mut self, properties: &'a [Property], outer: &[Property]) {
+        self.unique("field", properties, |one| Some((&one.name, one.name.clone())));
         for property in properties {
             for size in [property.count, property.length] {
                 // No known compiler accepts this reference.
@@ -122,8 +117,7 @@ fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<Manifes
                 // An IPv6 address is always 16 bytes long.
                 let is_fixed_address = *out_type == OutType::Ipv6;
                 if *in_type == InType::Binary && !has_length && !is_fixed_address {
-                    let rule = Rule::LengthMissing;
-                    errors.push(ManifestError { at, rule });
+                    errors.push(ManifestError { at, rule: Rule::LengthMissing });
                 }
                 let is_counted = matches!(
                     in_type,

@@ -87,8 +87,8 @@ impl<'a, 'i> Reader<'a, 'i> {
             let text = self.part(Part::Text, string, |it| {
                 let id = it.required(string, "id");
                 let value = it.required(string, "value");
-                let is_other = known.get(&id).is_some_and(|known| *known != value);
-                it.refuse_second(string, "text", &id, is_other);
+                let other = known.get(&id).filter(|known| **known != value);
+                it.refuse_second(string, "text", &id, other.is_some());
                 Text { id, value, at: it.position(string), ..Text::default() }
             });
             if let Some(text) = text {

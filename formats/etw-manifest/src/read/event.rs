@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::Rule,
-    model::{Channel, Event, Filter, Keyword, Level, Opcode, Provider, Task, Template},
+    model::{Channel, Definition, Event, Filter, Keyword, Level, Opcode, Provider, Task, Template},
     shape::Mode,
     winmeta,
 };
@@ -77,65 +77,60 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.lose(at, name, rule);
     }
 
+    /// Adds a definition of winmeta.xml, located at the element that refers to it; without a
+    /// definition, reports the reference.
+    fn standard<T: Definition>(
+        &mut self,
+        node: Xml<'a, 'i>,
+        (attribute, written): (&'static str, &str),
+        definition: Option<T>,
+        list: &mut Vec<T>,
+    ) -> Option<usize> {
+        let Some(mut definition) = definition else {
+            self.unknown(node, attribute, written);
+            return None;
+        };
+        definition.set_at(self.position(node));
+        list.push(definition);
+        Some(list.len() - 1)
+    }
+
     fn channel_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Option<usize> {
         let wanted = node.attribute("channel")?;
         // The first definition with this id or name.
         let keys = |channel: &Channel| channel.id.clone().into_iter().chain([channel.name.clone()]);
-        let names = &mut self.names.channels;
-        let found = names.find(&provider.channels, keys, &wanted.to_owned());
-        if found.is_some() {
-            return found;
-        }
-        if let Some(mut channel) = winmeta::channel(&mut self.manifest, wanted) {
-            channel.at = self.position(node);
-            provider.channels.push(channel);
-            return Some(provider.channels.len() - 1);
-        }
-        self.unknown(node, "channel", wanted);
-        None
+        let channels = &mut provider.channels;
+        self.names.channels.find(channels, keys, &wanted.to_owned()).or_else(|| {
+            let standard = winmeta::channel(&mut self.manifest, wanted);
+            self.standard(node, ("channel", wanted), standard, channels)
+        })
     }
 
     fn level_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Option<usize> {
         let written = node.attribute("level")?;
         let wanted = self.resolve(node, "level", written);
+        let levels = &mut provider.levels;
         let keys = |level: &Level| [level.name.clone()];
-        let found = self.names.levels.find(&provider.levels, keys, &wanted);
-        if found.is_some() {
-            return found;
-        }
-        let local = match (self.mode, wanted.local()) {
-            // Tools that export manifests write this name for level 0.
-            (Mode::Lenient, "Always") => "LogAlways",
-            (_, local) => local,
-        };
-        if wanted.is_winmeta()
-            && let Some(mut level) = winmeta::level(&mut self.manifest, local)
-        {
-            level.at = self.position(node);
-            provider.levels.push(level);
-            return Some(provider.levels.len() - 1);
-        }
-        self.unknown(node, "level", written);
-        None
+        self.names.levels.find(levels, keys, &wanted).or_else(|| {
+            let local = match (self.mode, wanted.of_winmeta()) {
+                // Tools that export manifests write this name for level 0.
+                (Mode::Lenient, Some("Always")) => Some("LogAlways"),
+                (_, local) => local,
+            };
+            let standard = local.and_then(|local| winmeta::level(&mut self.manifest, local));
+            self.standard(node, ("level", written), standard, levels)
+        })
     }
 
     fn task_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Option<usize> {
         let written = node.attribute("task")?;
         let wanted = self.resolve(node, "task", written);
-        let keys = |task: &Task| [task.name.clone()];
-        let found = self.names.tasks.find(&provider.tasks, keys, &wanted);
-        if found.is_some() {
-            return found;
-        }
-        if wanted.is_winmeta()
-            && let Some(mut task) = winmeta::task(&mut self.manifest, wanted.local())
-        {
-            task.at = self.position(node);
-            provider.tasks.push(task);
-            return Some(provider.tasks.len() - 1);
-        }
-        self.unknown(node, "task", written);
-        None
+        let tasks = &mut provider.tasks;
+        self.names.tasks.find(tasks, |task: &Task| [task.name.clone()], &wanted).or_else(|| {
+            let local = wanted.of_winmeta();
+            let standard = local.and_then(|local| winmeta::task(&mut self.manifest, local));
+            self.standard(node, ("task", written), standard, tasks)
+        })
     }
 
     /// Resolves an opcode: first among the task's opcodes, then the provider's, then winmeta.xml's.
@@ -147,45 +142,30 @@ impl<'a, 'i> Reader<'a, 'i> {
     ) -> Option<usize> {
         let written = node.attribute("opcode")?;
         let wanted = self.resolve(node, "opcode", written);
+        let opcodes = &mut provider.opcodes;
         let keys = |opcode: &Opcode| [(opcode.task, opcode.name.clone())];
         let names = &mut self.names.opcodes;
-        let mut find = |of_task: Option<usize>| {
-            names.find(&provider.opcodes, keys, &(of_task, wanted.clone()))
-        };
+        let mut find = |task| names.find(opcodes, keys, &(task, wanted.clone()));
         let found = task.and_then(|_| find(task)).or_else(|| find(None));
-        if found.is_some() {
-            return found;
-        }
-        if wanted.is_winmeta()
-            && let Some(mut opcode) = winmeta::opcode(&mut self.manifest, wanted.local())
-        {
-            opcode.at = self.position(node);
-            provider.opcodes.push(opcode);
-            return Some(provider.opcodes.len() - 1);
-        }
-        self.unknown(node, "opcode", written);
-        None
+        found.or_else(|| {
+            let local = wanted.of_winmeta();
+            let standard = local.and_then(|local| winmeta::opcode(&mut self.manifest, local));
+            self.standard(node, ("opcode", written), standard, opcodes)
+        })
     }
 
     fn keywords_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Vec<usize> {
-        let mut keywords = Vec::new();
-        for written in node.attribute("keywords").unwrap_or_default().split_whitespace() {
+        let written = node.attribute("keywords").unwrap_or_default().split_whitespace();
+        let keywords = &mut provider.keywords;
+        let found = written.filter_map(|written| {
             let wanted = self.resolve(node, "keywords", written);
             let keys = |keyword: &Keyword| [keyword.name.clone()];
-            let names = &mut self.names.keywords;
-            let found = names.find(&provider.keywords, keys, &wanted);
-            if let Some(found) = found {
-                keywords.push(found);
-            } else if wanted.is_winmeta()
-                && let Some(mut keyword) = winmeta::keyword(&mut self.manifest, wanted.local())
-            {
-                keyword.at = self.position(node);
-                provider.keywords.push(keyword);
-                keywords.push(provider.keywords.len() - 1);
-            } else {
-                self.unknown(node, "keywords", written);
-            }
-        }
-        keywords
+            self.names.keywords.find(keywords, keys, &wanted).or_else(|| {
+                let local = wanted.of_winmeta();
+                let standard = local.and_then(|local| winmeta::keyword(&mut self.manifest, local));
+                self.standard(node, ("keywords", written), standard, keywords)
+            })
+        });
+        found.collect()
     }
 }

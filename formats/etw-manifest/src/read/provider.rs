@@ -41,8 +41,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let keys = |other: &Provider| [other.guid];
         let others = &mut self.globals.providers;
         let known = others.find(&self.manifest.providers, keys, &provider.guid);
-        let known = known.is_some();
-        self.refuse_second(node, "provider", &provider.guid.to_string(), known);
+        self.refuse_second(node, "provider", &provider.guid.to_string(), known.is_some());
         self.names = Names::default();
         // Definitions are read before the elements that refer to them.
         for list in elements(mode, node) {
@@ -177,8 +176,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let name = it.names.levels.find(others, keys, &level.name);
                 let values = &mut it.names.level_values;
                 let known = name.or_else(|| values.find(others, |one| [one.value], &level.value));
-                let known = known.is_some();
-                it.refuse_second(node, "level", &level.name.written, known);
+                it.refuse_second(node, "level", &level.name.written, known.is_some());
                 level
             });
             provider.levels.extend(level);
@@ -204,8 +202,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let name = it.names.tasks.find(others, keys, &task.name);
                 let values = &mut it.names.task_values;
                 let known = name.or_else(|| values.find(others, |one| [one.value], &task.value));
-                let known = known.is_some();
-                it.refuse_second(node, "task", &task.name.written, known);
+                it.refuse_second(node, "task", &task.name.written, known.is_some());
                 task
             });
             let Some(task) = task else {
@@ -241,8 +238,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let wanted = (task, opcode.value);
                 let values = &mut it.names.opcode_values;
                 let known = name.or_else(|| values.find(others, keys, &wanted));
-                let known = known.is_some();
-                it.refuse_second(node, "opcode", &opcode.name.written, known);
+                it.refuse_second(node, "opcode", &opcode.name.written, known.is_some());
                 opcode
             });
             provider.opcodes.extend(opcode);
@@ -264,8 +260,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let keys = |one: &Keyword| [one.name.clone()];
                 let names = &mut it.names.keywords;
                 let known = names.find(&provider.keywords, keys, &keyword.name);
-                let known = known.is_some();
-                it.refuse_second(node, "keyword", &keyword.name.written, known);
+                it.refuse_second(node, "keyword", &keyword.name.written, known.is_some());
                 // For compilers, the checker reports this.
                 if it.mode == Mode::Lenient && !keyword.mask.is_power_of_two() {
                     let (name, mask) = (keyword.name.written.clone(), keyword.mask);
@@ -289,8 +284,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let map = it.map(node, is_bits);
                 let keys = |one: &Map| [one.name.clone()];
                 let known = it.names.maps.find(&provider.maps, keys, &map.name);
-                let known = known.is_some();
-                it.refuse_second(node, "map", &map.name, known);
+                it.refuse_second(node, "map", &map.name, known.is_some());
                 map
             });
             provider.maps.extend(map);

@@ -59,9 +59,8 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     /// Reports an error that matters only to compilers.
     pub fn object(&mut self, at: Position, rule: Rule) {
-        match self.mode {
-            Mode::Strict => self.refuse(at, rule),
-            Mode::Lenient => {}
+        if self.mode == Mode::Strict {
+            self.refuse(at, rule);
         }
     }
 
@@ -83,9 +82,9 @@ impl<'a, 'i> Reader<'a, 'i> {
         node: Xml<'a, 'i>,
         what: &'static str,
         name: &str,
-        known: bool,
+        is_known: bool,
     ) {
-        if known && self.mode == Mode::Lenient {
+        if is_known && self.mode == Mode::Lenient {
             let at = self.position(node);
             let name = name.to_owned();
             self.refuse(at, Rule::Duplicate { what, name });

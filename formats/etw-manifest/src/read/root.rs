@@ -64,7 +64,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let children = inside(root, "instrumentation").flat_map(|it| it.children());
             for inner in children.filter(Xml::is_element) {
                 if name(inner) == "events" {
-                    self.shape(shape::check_events(mode, inner));
+                    self.shape(shape::check(mode, inner));
                     parts.events.push(inner);
                 } else {
                     let namespace = inner.tag_name().namespace();
@@ -74,7 +74,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 }
             }
             for localization in inside(root, "localization") {
-                self.shape(shape::check_localization(mode, localization));
+                self.shape(shape::check(mode, localization));
                 parts.languages.extend(named(mode, localization, "resources"));
             }
             // An assembly without providers is not an event manifest.

@@ -41,8 +41,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let keys = |one: &Template| [one.id.clone()];
         let names = &mut self.names.templates;
         let known = names.find(&provider.templates, keys, &template.id);
-        let known = known.is_some();
-        self.refuse_second(node, "template", &template.id, known);
+        self.refuse_second(node, "template", &template.id, known.is_some());
         // For compilers, the checker reports this.
         if self.mode == Mode::Lenient {
             self.errors.extend(layout(&template.properties));

@@ -227,11 +227,11 @@ fn timeline(
             input.path.display(),
             Escaped(kind)
         ));
-        writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string())?;
+        writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string());
     }
     tell_stacks(&input.path, &summary);
     for (what, count) in [("events", header.events_lost), ("buffers", header.buffers_lost)] {
-        writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
+        writer.attribute(&format!("etl.lost_{what}"), &count.to_string());
     }
     tell_without_format(&input.path, &summary);
     for (what, count) in [
@@ -242,11 +242,11 @@ fn timeline(
         ("unnamed", summary.dropped),
     ] {
         if count != 0 {
-            writer.attribute(&format!("etl.{what}"), &count.to_string())?;
+            writer.attribute(&format!("etl.{what}"), &count.to_string());
         }
     }
     for damage in summary.damages.listed() {
-        writer.attribute("etl.damage", &damage.to_string())?;
+        writer.attribute("etl.damage", &damage.to_string());
     }
     let (_, written) = writer.finish()?;
     for line in written.to_string().lines() {

@@ -143,7 +143,7 @@ impl Work {
     fn event(&mut self, ours: &Decoded, theirs: &OtherEvent) {
         self.comparison.compared += 1;
         let event = || name_of(ours);
-        for property in Property::ALL {
+        for (property, _) in Property::ALL {
             self.property(ours, theirs, property);
         }
         // No manifest describes a TraceLogging event, so Get-WinEvent shows no fields, or an error

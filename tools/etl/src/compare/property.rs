@@ -36,43 +36,29 @@ pub enum Property {
 }
 
 impl Property {
-    /// All properties.
-    pub const ALL: [Self; 14] = [
-        Self::Provider,
-        Self::ProviderName,
-        Self::Id,
-        Self::Version,
-        Self::Level,
-        Self::Task,
-        Self::Opcode,
-        Self::Keywords,
-        Self::Time,
-        Self::Process,
-        Self::Thread,
-        Self::Processor,
-        Self::Activity,
-        Self::RelatedActivity,
+    /// All properties, and their names.
+    pub const ALL: [(Self, &str); 14] = [
+        (Self::Provider, "provider"),
+        (Self::ProviderName, "provider name"),
+        (Self::Id, "id"),
+        (Self::Version, "version"),
+        (Self::Level, "level"),
+        (Self::Task, "task"),
+        (Self::Opcode, "opcode"),
+        (Self::Keywords, "keywords"),
+        (Self::Time, "time"),
+        (Self::Process, "process"),
+        (Self::Thread, "thread"),
+        (Self::Processor, "processor"),
+        (Self::Activity, "activity"),
+        (Self::RelatedActivity, "related activity"),
     ];
 
     /// Returns the property's name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Provider => "provider",
-            Self::ProviderName => "provider name",
-            Self::Id => "id",
-            Self::Version => "version",
-            Self::Level => "level",
-            Self::Task => "task",
-            Self::Opcode => "opcode",
-            Self::Keywords => "keywords",
-            Self::Time => "time",
-            Self::Process => "process",
-            Self::Thread => "thread",
-            Self::Processor => "processor",
-            Self::Activity => "activity",
-            Self::RelatedActivity => "related activity",
-        }
+    pub fn name(self) -> &'static str {
+        let known = Self::ALL.iter().find(|(property, _)| *property == self);
+        known.map_or("", |(_, name)| name)
     }
 }
 

@@ -4,11 +4,11 @@ use std::io::Cursor;
 
 use super::*;
 use etl_file::decode::{Kind, Problem, Value};
-use etl_file::write::{Buffer, Finish, LogFile, WppRecord};
+use etl_file::write::{Buffer, WppRecord};
 use etl_file::{
     Catalog, Decoded, EncodedRecord, EventRecord, FileTime, LogFileHeader, Selection, TraceFile,
 };
-use etl_fixtures::decoded;
+use etl_fixtures::{decoded, trace};
 
 /// Returns an event at a number of seconds after the Unix epoch.
 fn own(second: u8) -> Decoded {
@@ -164,9 +164,7 @@ fn records_other_than_events_are_left_out_and_counted() {
         buffer.try_append(&EventRecord::default()).unwrap();
     }
     buffer.try_append(&EventRecord::default()).unwrap();
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    log.append(&buffer, 5).unwrap();
-    let bytes = log.finish(Finish::default()).unwrap().into_inner();
+    let bytes = trace::of_buffers(header, 5, [buffer]);
     let mut file = TraceFile::new(Cursor::new(bytes)).unwrap();
     let ours = Ours::read(&mut file, &Catalog::new(), &Selection::default()).unwrap();
     assert_eq!((ours.events.len(), ours.left_out), (3, 2));

@@ -1,11 +1,9 @@
 //! Activities: the lanes of their spans, and the tracks that related activities point to.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 
 use etw_wire::Guid;
 
-use super::packets::Packets;
 use super::tracks::{Track, Tracks};
 
 /// The size of a generation of remembered activities; up to twice that number is kept.
@@ -25,19 +23,13 @@ pub struct ActivityLanes {
 
 impl ActivityLanes {
     /// Returns a free lane.
-    pub fn take<W: Write>(
-        &mut self,
-        set: Set,
-        provider: &str,
-        tracks: &mut Tracks,
-        packets: &mut Packets<W>,
-    ) -> io::Result<u64> {
+    pub fn take(&mut self, set: Set, provider: &str, tracks: &mut Tracks) -> u64 {
         if let Some(track) = self.free.get_mut(&set).and_then(Vec::pop) {
-            return Ok(track);
+            return track;
         }
         let (process, _) = set;
-        let process = tracks.of(Track::Process(process), packets)?;
-        tracks.add(process, &format!("{provider} activities"), None, packets)
+        let process = tracks.of(Track::Process(process));
+        tracks.add(process, &format!("{provider} activities"), None)
     }
 
     /// Returns a lane to the set.

@@ -1,7 +1,7 @@
 //! Debug annotations: an event's fields and their types.
 
-use super::intern::{Interned, Table};
-use super::schema::annotation;
+use super::intern::Interned;
+use super::schema::{annotation, interned};
 use super::wire::Message;
 use etl_file::decode::{Fields, Value};
 use etl_file::internals::distinct_names;
@@ -10,50 +10,47 @@ use etl_file::internals::distinct_names;
 /// nesting of messages.
 const MAX_DEPTH: usize = 24;
 
-/// Adds the fields of an event to a message, each as an annotation in the field `number`. Repeated
-/// names are numbered, so that no value is hidden.
-pub fn add_fields(to: &mut Message<'_>, number: u32, fields: &Fields, interned: &mut Interned) {
-    let numbered = distinct_names(fields);
-    for (at, (name, value)) in fields.iter().enumerate() {
-        let unique = numbered.as_ref().and_then(|names| names.get(at));
-        let name = unique.map_or(&**name, String::as_str);
-        let iid = interned.text(Table::AnnotationName, name);
-        to.message(number, |entry| {
-            entry.uint(annotation::NAME_IID, iid);
-            add_value(entry, value, 0);
+/// Adds annotations to a message.
+pub struct Annotations<'a, 'b> {
+    pub to: &'a mut Message<'b>,
+    /// The message's field for annotations.
+    pub number: u32,
+    pub interned: &'a mut Interned,
+}
+
+impl Annotations<'_, '_> {
+    /// Adds the fields of an event. Repeated names are numbered, so that no value is hidden.
+    pub fn fields(&mut self, fields: &Fields) {
+        let numbered = distinct_names(fields);
+        for (at, (name, value)) in fields.iter().enumerate() {
+            let unique = numbered.as_ref().and_then(|names| names.get(at));
+            let name = unique.map_or(&**name, String::as_str);
+            self.add(name, |entry| add_value(entry, value, 0));
+        }
+    }
+
+    /// Adds an annotation whose value `value` encodes.
+    pub fn add(&mut self, name: &str, value: impl FnOnce(&mut Message<'_>)) {
+        let name = self.interned.text(interned::DEBUG_ANNOTATION_NAMES, name);
+        self.to.message(self.number, |entry| {
+            entry.uint(annotation::NAME_IID, name);
+            value(entry);
         });
     }
-}
 
-/// Adds an annotation whose text is likely to recur.
-pub fn add_repeated(
-    to: &mut Message<'_>,
-    number: u32,
-    name: &str,
-    text: &str,
-    interned: &mut Interned,
-) {
-    let name = interned.text(Table::AnnotationName, name);
-    let text = interned.text(Table::AnnotationText, text);
-    to.message(number, |entry| {
-        entry.uint(annotation::NAME_IID, name);
-        entry.uint(annotation::STRING_VALUE_IID, text);
-    });
-}
+    pub fn text(&mut self, name: &str, text: &str) {
+        self.add(name, |to| to.text(annotation::STRING_VALUE, text));
+    }
 
-/// Adds an annotation whose value `value` encodes.
-pub fn add(
-    to: &mut Message<'_>,
-    number: u32,
-    name: &str,
-    interned: &mut Interned,
-    value: impl FnOnce(&mut Message<'_>),
-) {
-    let name = interned.text(Table::AnnotationName, name);
-    to.message(number, |entry| {
-        entry.uint(annotation::NAME_IID, name);
-        value(entry);
-    });
+    pub fn uint(&mut self, name: &str, value: u64) {
+        self.add(name, |to| to.uint(annotation::UINT_VALUE, value));
+    }
+
+    /// Adds an annotation whose text is likely to recur.
+    pub fn repeated(&mut self, name: &str, text: &str) {
+        let text = self.interned.text(interned::DEBUG_ANNOTATION_STRING_VALUES, text);
+        self.add(name, |to| to.uint(annotation::STRING_VALUE_IID, text));
+    }
 }
 
 /// Adds a value to its annotation.

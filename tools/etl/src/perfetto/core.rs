@@ -2,21 +2,17 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use etw_wire::Guid;
 
 use super::activities::{ActivityLanes, Places, Set};
-use super::annotations;
-use super::intern::{Interned, Table};
+use super::annotations::Annotations;
+use super::intern::Interned;
 use super::lanes::Intervals;
-use super::packets::Packets;
 use super::properties::{add_properties, name};
 use super::rates::Rates;
-use super::schema::{
-    annotation, attributes, clock, defaults, event as slot, packet, system, timebase,
-};
+use super::schema::{clock, defaults, event as slot, interned, packet, system, timebase};
 use super::summary::Summary;
 use super::tracks::{Track, Tracks};
 use super::wire::Message;
@@ -31,8 +27,7 @@ const MAX_OPEN: usize = 65_536;
 const MAX_KINDS: usize = 4096;
 
 /// The state of a timeline.
-pub struct Core<W> {
-    pub(super) packets: Packets<W>,
+pub struct Core {
     pub(super) session: Session,
     /// The time of timestamp 0, once it is known.
     pub(super) origin: Option<FileTime>,
@@ -103,11 +98,10 @@ pub(super) struct Links {
     pub(super) elsewhere: bool,
 }
 
-impl<W: Write> Core<W> {
+impl Core {
     /// Returns the state of an empty timeline.
-    pub fn new(out: W, header: &LogFileHeader) -> Self {
+    pub fn new(header: &LogFileHeader) -> Self {
         Self {
-            packets: Packets::new(out),
             session: Session {
                 clock: header.session_clock(),
                 start: header.start_time,
@@ -133,12 +127,13 @@ impl<W: Write> Core<W> {
     }
 
     /// Writes the packets before the first event.
-    pub(super) fn begin(&mut self, origin: FileTime) -> io::Result<FileTime> {
+    pub(super) fn begin(&mut self, origin: FileTime) -> FileTime {
         self.origin = Some(origin);
         let utc = u64::try_from(origin.unix_nanos()).unwrap_or_default();
         let start = self.session.start.to_string();
         let Session { name, release, processors, .. } = &self.session;
-        self.packets.add(None, |packet| {
+        let packets = &mut self.tracks.packets;
+        packets.add(None, |packet| {
             packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
                 for (id, time) in [(clock::BOOTTIME, 0), (clock::REALTIME, utc)] {
                     snapshot.message(clock::CLOCKS, |reading| {
@@ -148,8 +143,8 @@ impl<W: Write> Core<W> {
                 }
                 snapshot.uint(clock::PRIMARY_TRACE_CLOCK, clock::BOOTTIME);
             });
-        })?;
-        self.packets.add(None, |packet| {
+        });
+        packets.add(None, |packet| {
             packet.message(packet::SYSTEM_INFO, |info| {
                 info.message(system::UTSNAME, |names| {
                     names.text(system::SYSNAME, "Windows");
@@ -157,18 +152,9 @@ impl<W: Write> Core<W> {
                 });
                 info.uint(system::NUM_CPUS, u64::from(*processors));
             });
-        })?;
-        self.packets.add(None, |packet| {
-            packet.message(packet::TRACE_ATTRIBUTES, |to| {
-                for (key, value) in [("etl.session", name), ("etl.start", &start)] {
-                    to.message(attributes::ATTRIBUTE, |to| {
-                        to.text(attributes::KEY, key);
-                        to.text(attributes::STRING_VALUE, value);
-                    });
-                }
-            });
-        })?;
-        Ok(origin)
+        });
+        packets.attributes(&[], &[("etl.session", name), ("etl.start", &start)]);
+        origin
     }
 
     /// Returns the timestamp for `time`. Times before the origin become 0.
@@ -198,19 +184,16 @@ impl<W: Write> Core<W> {
         let guid = event.provider.to_string();
         let provider = event.provider_name.as_deref().unwrap_or(&guid);
         let mut annotations = Vec::new();
-        add_properties(
-            &mut Message::new(&mut annotations),
-            slot::DEBUG_ANNOTATIONS,
-            event,
-            &mut self.interned,
-        );
+        let (number, interned) = (slot::DEBUG_ANNOTATIONS, &mut self.interned);
+        let to = &mut Message::new(&mut annotations);
+        add_properties(&mut Annotations { to, number, interned }, event);
         let kind = EventKind {
             provider: event.provider,
             provider_name: event.provider_name.clone(),
             descriptor: event.descriptor,
             event_name: event.event_name.clone(),
-            category: self.interned.text(Table::Category, provider),
-            name: self.interned.text(Table::EventName, &name(event)),
+            category: self.interned.text(interned::EVENT_CATEGORIES, provider),
+            name: self.interned.text(interned::EVENT_NAMES, &name(event)),
             annotations,
             rate: self.rates.provider(event.provider, provider),
         };
@@ -219,10 +202,10 @@ impl<W: Write> Core<W> {
     }
 
     /// Adds a packet that can refer to interned data, together with all new interned data.
-    pub(super) fn send(&mut self, time: Option<u64>, field: u32, body: &[u8]) -> io::Result<()> {
+    pub(super) fn send(&mut self, time: Option<u64>, field: u32, body: &[u8]) {
         let cleared = std::mem::take(&mut self.cleared);
-        let new = if self.interned.has_new() { self.interned.take_new() } else { Vec::new() };
-        self.packets.add(time, |packet| {
+        let new = self.interned.take_new();
+        self.tracks.packets.add(time, |packet| {
             let flags = packet::NEEDS_INCREMENTAL_STATE;
             if cleared {
                 packet.uint(packet::SEQUENCE_FLAGS, flags | packet::INCREMENTAL_STATE_CLEARED);
@@ -243,7 +226,7 @@ impl<W: Write> Core<W> {
                 packet.bytes(packet::INTERNED_DATA, &new);
             }
             packet.bytes(field, body);
-        })
+        });
     }
 
     /// Adds a track event with the properties and fields of an event.
@@ -255,7 +238,7 @@ impl<W: Write> Core<W> {
         track: u64,
         form: u64,
         links: Links,
-    ) -> io::Result<()> {
+    ) {
         let mut body = std::mem::take(&mut self.body);
         body.clear();
         let mut to = Message::new(&mut body);
@@ -268,9 +251,8 @@ impl<W: Write> Core<W> {
         }
         self.add_contents(&mut to, slot::DEBUG_ANNOTATIONS, event, links.elsewhere);
         self.add_links(&mut to, event, links);
-        let sent = self.send(Some(time), packet::TRACK_EVENT, &body);
+        self.send(Some(time), packet::TRACK_EVENT, &body);
         self.body = body;
-        sent
     }
 
     /// Adds the flow, the activity and the call stack of an event.
@@ -280,7 +262,7 @@ impl<W: Write> Core<W> {
         }
         if !event.activity.is_null() {
             let activity = event.activity.to_string();
-            let iid = self.interned.text(Table::Correlation, &activity);
+            let iid = self.interned.text(interned::CORRELATION_ID_STR, &activity);
             to.uint(slot::CORRELATION_ID_STR_IID, iid);
         }
         if let Some(iid) = event.stack.as_ref().and_then(|stack| self.interned.stack(stack)) {
@@ -296,55 +278,41 @@ impl<W: Write> Core<W> {
         event: &Decoded,
         elsewhere: bool,
     ) {
-        let interned = &mut self.interned;
-        annotations::add_fields(to, number, &event.fields, interned);
+        let mut to = Annotations { to, number, interned: &mut self.interned };
+        to.fields(&event.fields);
         if let Some(message) = event.message.as_deref() {
-            annotations::add(to, number, "etw_message", interned, |to| {
-                to.text(annotation::STRING_VALUE, message);
-            });
+            to.text("etw_message", message);
         }
         if !event.leftover.is_empty() {
-            annotations::add(to, number, "etw_leftover", interned, |to| {
-                to.text(annotation::STRING_VALUE, &Hex(&event.leftover).to_string());
-            });
+            to.text("etw_leftover", &Hex(&event.leftover).to_string());
         }
         if !event.problems.is_empty() {
             self.summary.problems += 1;
             let problems: Vec<String> = event.problems.iter().map(Problem::to_string).collect();
-            let problems = problems.join("; ");
-            annotations::add(to, number, "etw_problem", interned, |to| {
-                to.text(annotation::STRING_VALUE, &problems);
-            });
+            to.text("etw_problem", &problems.join("; "));
         }
         if let Some(related) = event.related_activity.filter(|related| !related.is_null()) {
-            let related = related.to_string();
-            annotations::add_repeated(to, number, "etw_related_activity", &related, interned);
+            to.repeated("etw_related_activity", &related.to_string());
         }
         if elsewhere && event.thread_id != u32::MAX {
-            annotations::add(to, number, "etw_thread", interned, |to| {
-                to.uint(annotation::UINT_VALUE, u64::from(event.thread_id));
-            });
+            to.uint("etw_thread", event.thread_id.into());
         }
     }
 
     /// Names the tracks of the event's process and thread.
-    pub(super) fn names(&mut self, event: &Decoded) -> io::Result<()> {
-        let process = event.process_id;
+    pub(super) fn names(&mut self, event: &Decoded) {
+        let (process, thread) = (event.process_id, event.thread_id);
         if let Some(name) = &event.process_name {
-            let track = Track::Process(process);
-            self.tracks.suggest(track, name, &mut self.packets)?;
+            self.tracks.suggest(Track::Process(process), name);
         }
         if let Some(name) = &event.thread_name {
-            let thread = event.thread_id;
-            let track = Track::Thread { process, thread };
-            self.tracks.suggest(track, name, &mut self.packets)?;
+            self.tracks.suggest(Track::Thread { process, thread }, name);
         }
-        Ok(())
     }
 
     /// Returns the track of the event's thread.
-    pub(super) fn thread(&mut self, event: &Decoded) -> io::Result<u64> {
-        self.tracks.of_thread(event.process_id, event.thread_id, event.processor, &mut self.packets)
+    pub(super) fn thread(&mut self, event: &Decoded) -> u64 {
+        self.tracks.of_thread(event.process_id, event.thread_id, event.processor)
     }
 }
 
@@ -388,7 +356,7 @@ mod tests {
 
     #[test]
     fn kinds_beyond_the_limit_replace_all_others() {
-        let mut core = Core::new(Vec::new(), &LogFileHeader::default());
+        let mut core = Core::new(&LogFileHeader::default());
         let event = |n: usize| {
             let mut event = decoded(EventRecord::default());
             event.descriptor.id = u16::try_from(n).unwrap();

@@ -15,127 +15,91 @@ const MAX_ENTRIES: usize = 32_768;
 /// The total size of strings and stacks, in bytes, at which the tables are cleared.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The tables of strings.
-#[derive(Clone, Copy, Debug)]
-pub enum Table {
-    Category,
-    EventName,
-    AnnotationName,
-    AnnotationText,
-    Correlation,
-    Function,
-    MappingPath,
-}
-
-impl Table {
-    const fn field(self) -> u32 {
-        match self {
-            Self::Category => interned::EVENT_CATEGORIES,
-            Self::EventName => interned::EVENT_NAMES,
-            Self::AnnotationName => interned::DEBUG_ANNOTATION_NAMES,
-            Self::AnnotationText => interned::DEBUG_ANNOTATION_STRING_VALUES,
-            Self::Correlation => interned::CORRELATION_ID_STR,
-            Self::Function => interned::FUNCTION_NAMES,
-            Self::MappingPath => interned::MAPPING_PATHS,
-        }
-    }
-}
-
-/// The number of variants of [`Table`].
-const TABLES: usize = 7;
-
 /// The interned data of a sequence.
 #[derive(Debug, Default)]
 pub struct Interned {
-    texts: [HashMap<Box<str>, u64>; TABLES],
+    /// Strings, by the field of their table (see [`interned`]).
+    texts: HashMap<u32, HashMap<Box<str>, u64>>,
     /// Mappings, by the number of their path.
     mappings: HashMap<u64, u64>,
     /// Frames, by mapping, function and offset.
     frames: HashMap<(u64, u64, u64), u64>,
     /// Call stacks, by the numbers of their frames.
     stacks: HashMap<Box<[u64]>, u64>,
+    entries: Entries,
+}
+
+/// The numbers and the size of all entries.
+#[derive(Debug, Default)]
+struct Entries {
     last: u64,
-    entries: usize,
+    count: usize,
     bytes: usize,
     /// The encoded entries that no packet contains yet.
     new: Vec<u8>,
 }
 
+impl Entries {
+    /// Adds an entry to a table, and returns its number. `bytes` is the size of its string or stack.
+    fn add(&mut self, field: u32, bytes: usize, content: impl FnOnce(&mut Message<'_>)) -> u64 {
+        self.last += 1;
+        self.count += 1;
+        self.bytes += bytes;
+        let iid = self.last;
+        Message::new(&mut self.new).message(field, |entry| {
+            entry.uint(interned::IID, iid);
+            content(entry);
+        });
+        iid
+    }
+}
+
 impl Interned {
     /// Returns true if the tables should be cleared before the next packet.
     pub const fn is_full(&self) -> bool {
-        self.entries >= MAX_ENTRIES || self.bytes >= MAX_BYTES
+        self.entries.count >= MAX_ENTRIES || self.entries.bytes >= MAX_BYTES
     }
 
     /// Removes all entries, but remembers which numbers were used.
     pub fn clear(&mut self) {
-        *self = Self { last: self.last, ..Self::default() };
+        let entries = Entries { last: self.entries.last, ..Entries::default() };
+        *self = Self { entries, ..Self::default() };
     }
 
     /// Returns the encoded entries since the last call.
     pub fn take_new(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.new)
+        std::mem::take(&mut self.entries.new)
     }
 
-    /// Returns true if there are entries that no packet contains yet.
-    pub const fn has_new(&self) -> bool {
-        !self.new.is_empty()
-    }
-
-    /// Returns the number of a string.
-    pub fn text(&mut self, table: Table, text: &str) -> u64 {
-        let [category, event, name, value, correlation, function, path] = &mut self.texts;
-        let known = match table {
-            Table::Category => category,
-            Table::EventName => event,
-            Table::AnnotationName => name,
-            Table::AnnotationText => value,
-            Table::Correlation => correlation,
-            Table::Function => function,
-            Table::MappingPath => path,
-        };
+    /// Returns the number of a string in the table `field` (see [`interned`]).
+    pub fn text(&mut self, field: u32, text: &str) -> u64 {
+        let known = self.texts.entry(field).or_default();
         if let Some(iid) = known.get(text) {
             return *iid;
         }
-        self.last += 1;
-        let iid = self.last;
+        let content = |entry: &mut Message<'_>| entry.text(interned::TEXT, text);
+        let iid = self.entries.add(field, text.len(), content);
         known.insert(text.into(), iid);
-        self.entries += 1;
-        self.bytes += text.len();
-        Message::new(&mut self.new).message(table.field(), |entry| {
-            entry.uint(interned::IID, iid);
-            entry.text(interned::TEXT, text);
-        });
         iid
     }
 
     /// Returns the number of a stack, or `None` if the stack has no frames.
     pub fn stack(&mut self, stack: &Stack) -> Option<u64> {
         // Perfetto expects the outermost frame first.
-        let frames: Box<[u64]> = stack
-            .frames
-            .iter()
-            .rev()
-            .map(|frame| self.frame(frame.address, frame.place.as_deref()))
-            .collect();
+        let frames = stack.frames.iter().rev();
+        let frames = frames.map(|frame| self.frame(frame.address, frame.place.as_deref()));
+        let frames: Box<[u64]> = frames.collect();
         if frames.is_empty() {
             return None;
         }
-        if let Some(iid) = self.stacks.get(&frames) {
-            return Some(*iid);
-        }
-        self.last += 1;
-        let iid = self.last;
-        self.entries += 1;
-        self.bytes += size_of_val(&*frames);
-        Message::new(&mut self.new).message(interned::CALLSTACKS, |entry| {
-            entry.uint(interned::IID, iid);
-            for frame in &frames {
-                entry.uint(interned::CALLSTACK_FRAME_IDS, *frame);
-            }
-        });
-        self.stacks.insert(frames, iid);
-        Some(iid)
+        let known = self.stacks.entry(frames);
+        Some(*known.or_insert_with_key(|frames| {
+            self.entries.add(interned::CALLSTACKS, size_of_val(&**frames), |entry| {
+                for frame in frames {
+                    entry.uint(interned::CALLSTACK_FRAME_IDS, *frame);
+                }
+            })
+        }))
     }
 
     /// Returns the number of a frame. `place` is the image and the offset, such as
@@ -148,43 +112,24 @@ impl Interned {
             Some((image, _)) => (image, address),
             None => (image, offset),
         };
-        let path = self.text(Table::MappingPath, image);
+        let path = self.text(interned::MAPPING_PATHS, image);
         let function = match place {
-            Some(place) => self.text(Table::Function, place),
-            None => self.text(Table::Function, &format!("{address:#x}")),
+            Some(place) => self.text(interned::FUNCTION_NAMES, place),
+            None => self.text(interned::FUNCTION_NAMES, &format!("{address:#x}")),
         };
-        let mapping = self.mapping(path);
-        let key = (mapping, function, offset);
-        if let Some(iid) = self.frames.get(&key) {
-            return *iid;
-        }
-        self.last += 1;
-        let iid = self.last;
-        self.frames.insert(key, iid);
-        self.entries += 1;
-        Message::new(&mut self.new).message(interned::FRAMES, |entry| {
-            entry.uint(interned::IID, iid);
-            entry.uint(interned::FRAME_FUNCTION_NAME_ID, function);
-            entry.uint(interned::FRAME_MAPPING_ID, mapping);
-            entry.uint(interned::FRAME_REL_PC, offset);
+        let mapping = *self.mappings.entry(path).or_insert_with(|| {
+            let content = |entry: &mut Message<'_>| {
+                entry.uint(interned::MAPPING_PATH_STRING_IDS, path);
+            };
+            self.entries.add(interned::MAPPINGS, 0, content)
         });
-        iid
-    }
-
-    /// Returns the number of an image's mapping.
-    fn mapping(&mut self, path: u64) -> u64 {
-        if let Some(iid) = self.mappings.get(&path) {
-            return *iid;
-        }
-        self.last += 1;
-        let iid = self.last;
-        self.mappings.insert(path, iid);
-        self.entries += 1;
-        Message::new(&mut self.new).message(interned::MAPPINGS, |entry| {
-            entry.uint(interned::IID, iid);
-            entry.uint(interned::MAPPING_PATH_STRING_IDS, path);
-        });
-        iid
+        *self.frames.entry((mapping, function, offset)).or_insert_with(|| {
+            self.entries.add(interned::FRAMES, 0, |entry| {
+                entry.uint(interned::FRAME_FUNCTION_NAME_ID, function);
+                entry.uint(interned::FRAME_MAPPING_ID, mapping);
+                entry.uint(interned::FRAME_REL_PC, offset);
+            })
+        })
     }
 }
 
@@ -202,8 +147,8 @@ mod tests {
     #[test]
     fn tables_are_full_by_their_entries_or_their_bytes() {
         let full = |entries, bytes| {
-            let tables = Interned { entries, bytes, ..Interned::default() };
-            tables.is_full()
+            let entries = Entries { count: entries, bytes, ..Entries::default() };
+            Interned { entries, ..Interned::default() }.is_full()
         };
         assert!(!full(0, 0));
         assert!(!full(MAX_ENTRIES - 1, MAX_BYTES - 1));
@@ -215,35 +160,34 @@ mod tests {
     #[test]
     fn entries_and_their_bytes_are_counted_and_numbers_are_not_used_again() {
         let mut tables = Interned::default();
-        assert!(!tables.has_new());
-        assert_eq!(tables.text(Table::Category, "abc"), 1);
-        assert_eq!(tables.text(Table::Category, "abc"), 1);
-        assert_eq!(tables.text(Table::EventName, "abc"), 2);
-        assert_eq!((tables.entries, tables.bytes), (2, 6));
-        assert!(tables.has_new());
+        assert!(tables.take_new().is_empty());
+        assert_eq!(tables.text(interned::EVENT_CATEGORIES, "abc"), 1);
+        assert_eq!(tables.text(interned::EVENT_CATEGORIES, "abc"), 1);
+        assert_eq!(tables.text(interned::EVENT_NAMES, "abc"), 2);
+        assert_eq!((tables.entries.count, tables.entries.bytes), (2, 6));
         assert!(!tables.take_new().is_empty());
-        assert!(!tables.has_new());
+        assert!(tables.take_new().is_empty());
         let stack = |addresses: &[u64]| Stack {
             frames: addresses.iter().map(|&address| Frame { address, place: None }).collect(),
             ..Stack::default()
         };
         assert_eq!(tables.stack(&stack(&[])), None);
         let mut add = |addresses: &[u64]| {
-            let before = (tables.last, tables.entries, tables.bytes);
+            let before = (tables.entries.last, tables.entries.count, tables.entries.bytes);
             let number = tables.stack(&stack(addresses)).unwrap();
-            let entries = tables.entries - before.1;
+            let entries = tables.entries.count - before.1;
             // Each entry has a number.
-            assert_eq!(tables.last - before.0, entries as u64);
-            (number, entries, tables.bytes - before.2)
+            assert_eq!(tables.entries.last - before.0, entries as u64);
+            (number, entries, tables.entries.bytes - before.2)
         };
         let (first, entries, bytes) = add(&[1, 2]);
         assert!(entries >= 3 && bytes >= 16, "{entries} {bytes}");
         assert_eq!(add(&[1, 2]), (first, 0, 0));
         // The frames are already interned.
         assert_eq!(add(&[2, 1]), (first + 1, 1, 16));
-        let last = tables.last;
+        let last = tables.entries.last;
         tables.clear();
-        assert_eq!((tables.entries, tables.bytes), (0, 0));
-        assert_eq!(tables.text(Table::Category, "abc"), last + 1);
+        assert_eq!((tables.entries.count, tables.entries.bytes), (0, 0));
+        assert_eq!(tables.text(interned::EVENT_CATEGORIES, "abc"), last + 1);
     }
 }

@@ -5,9 +5,7 @@
 //! lanes of a set have the same name, so a timeline shows them as one track.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 
-use super::packets::Packets;
 use super::tracks::{Group, Track, Tracks};
 
 /// The maximum number of lanes in a set.
@@ -65,29 +63,22 @@ pub struct Intervals {
 impl Intervals {
     /// Returns the track of a lane that is free from `start`, and occupies the lane until `end`.
     /// Returns `None` if there are already too many lanes.
-    pub fn lane<W: Write>(
-        &mut self,
-        kind: Lanes,
-        start: u64,
-        end: u64,
-        tracks: &mut Tracks,
-        packets: &mut Packets<W>,
-    ) -> io::Result<Option<u64>> {
+    pub fn lane(&mut self, kind: Lanes, start: u64, end: u64, tracks: &mut Tracks) -> Option<u64> {
         if !self.lanes.contains_key(&kind) && self.lanes.len() >= MAX_KINDS {
-            return Ok(None);
+            return None;
         }
         let lanes = self.lanes.entry(kind).or_default();
         if let Some(lane) = lanes.iter_mut().find(|lane| lane.end <= start) {
             lane.end = end;
-            return Ok(Some(lane.track));
+            return Some(lane.track);
         }
         if lanes.len() >= MAX_LANES {
-            return Ok(None);
+            return None;
         }
-        let group = tracks.of(Track::Group(kind.group()), packets)?;
-        let track = tracks.add(group, &kind.name(), None, packets)?;
+        let group = tracks.of(Track::Group(kind.group()));
+        let track = tracks.add(group, &kind.name(), None);
         lanes.push(Lane { track, end });
-        Ok(Some(track))
+        Some(track)
     }
 }
 
@@ -100,8 +91,8 @@ mod tests {
         let mut intervals = Intervals::default();
         let kinds = (0..).map(Lanes::DiskReads).take(MAX_KINDS);
         intervals.lanes = kinds.map(|kind| (kind, Vec::new())).collect();
-        let (mut tracks, mut packets) = (Tracks::default(), Packets::new(Vec::new()));
-        let mut lane = |kind| intervals.lane(kind, 1, 2, &mut tracks, &mut packets).unwrap();
+        let mut tracks = Tracks::default();
+        let mut lane = |kind| intervals.lane(kind, 1, 2, &mut tracks);
         assert_eq!(lane(Lanes::DiskWrites(1)), None);
         let known = lane(Lanes::DiskReads(1));
         assert!(known.is_some());

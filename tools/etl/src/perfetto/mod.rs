@@ -44,7 +44,7 @@ mod slices;
 mod summary;
 mod system;
 mod tracks;
-mod wire;
+pub(crate) mod wire;
 mod writer;
 
 pub use self::summary::Summary;

@@ -1,33 +1,23 @@
 //! The file: a sequence of packets.
 
-use std::io::{self, Write};
-
-use super::schema::{packet, trace};
+use super::schema::{attributes, packet, trace};
 use super::wire::Message;
 
 /// A timeline's only sequence of packets.
 const SEQUENCE: u64 = 1;
-/// The size at which the buffer is written out.
+/// The number of bytes at which packets should be written out.
 const FLUSH: usize = 64 << 10;
 
-/// Writes packets through a buffer.
-pub struct Packets<W> {
-    out: W,
+/// The packets that have not been written out.
+#[derive(Debug, Default)]
+pub struct Packets {
     buffer: Vec<u8>,
     count: u64,
 }
 
-impl<W: Write> Packets<W> {
-    pub const fn new(out: W) -> Self {
-        Self { out, buffer: Vec::new(), count: 0 }
-    }
-
+impl Packets {
     /// Adds a packet to the sequence; `content` fills it.
-    pub fn add(
-        &mut self,
-        timestamp: Option<u64>,
-        content: impl FnOnce(&mut Message<'_>),
-    ) -> io::Result<()> {
+    pub fn add(&mut self, timestamp: Option<u64>, content: impl FnOnce(&mut Message<'_>)) {
         Message::new(&mut self.buffer).message(trace::PACKET, |packet| {
             if let Some(timestamp) = timestamp {
                 packet.uint(packet::TIMESTAMP, timestamp);
@@ -36,28 +26,41 @@ impl<W: Write> Packets<W> {
             content(packet);
         });
         self.count += 1;
-        if self.buffer.len() >= FLUSH {
-            self.write()?;
-        }
-        Ok(())
     }
 
-    /// Returns the number of packets.
+    /// Adds a packet with attributes of the trace.
+    pub fn attributes(&mut self, numbers: &[(&str, u64)], texts: &[(&str, &str)]) {
+        self.add(None, |packet| {
+            packet.message(packet::TRACE_ATTRIBUTES, |to| {
+                for (key, value) in numbers {
+                    to.message(attributes::ATTRIBUTE, |to| {
+                        to.text(attributes::KEY, key);
+                        to.uint(attributes::LONG_VALUE, *value);
+                    });
+                }
+                for (key, value) in texts {
+                    to.message(attributes::ATTRIBUTE, |to| {
+                        to.text(attributes::KEY, key);
+                        to.text(attributes::STRING_VALUE, value);
+                    });
+                }
+            });
+        });
+    }
+
+    /// Returns the number of all packets.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
+    /// Returns true if there are enough packets to write out.
+    pub const fn are_many(&self) -> bool {
+        self.buffer.len() >= FLUSH
     }
 
-    /// Writes the remaining packets, and returns the output.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.write()?;
-        self.out.flush()?;
-        Ok(self.out)
+    /// Returns the packets that have not been returned before.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
     }
 }
 
@@ -66,25 +69,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_counted_and_written_together() {
-        let mut out = Vec::new();
-        let mut packets = Packets::new(&mut out);
+    fn packets_are_counted_and_many_if_they_fill_the_buffer() {
+        let mut packets = Packets::default();
         let text = "x".repeat(1000);
-        for _ in 0..3 {
-            packets.add(Some(5), |to| to.text(1, &text)).unwrap();
-        }
-        assert_eq!(packets.count(), 3);
-        let one = packets.buffer.len() / 3;
+        let add = |packets: &mut Packets| packets.add(Some(5), |to| to.text(1, &text));
+        add(&mut packets);
+        let one = packets.take().len();
         assert!(one > text.len());
-        assert_eq!(packets.out.len(), 0);
-        while packets.out.is_empty() {
-            packets.add(Some(5), |to| to.text(1, &text)).unwrap();
+        for count in 1..=FLUSH.div_ceil(one) {
+            assert!(!packets.are_many());
+            add(&mut packets);
+            assert_eq!(packets.count(), 1 + count as u64);
         }
-        let all = usize::try_from(packets.count()).unwrap() * one;
-        assert_eq!(packets.out.len(), all);
-        assert!((0x1_0000..0x1_0000 + one).contains(&all), "{all}");
-        assert!(packets.buffer.is_empty());
-        packets.add(None, |_| {}).unwrap();
-        assert!(packets.finish().unwrap().len() > all);
+        assert!(packets.are_many());
+        assert_eq!(packets.take().len() % one, 0);
+        assert!(packets.take().is_empty());
     }
 }

@@ -1,9 +1,7 @@
 //! The properties of an event other than its fields.
 
-use super::annotations;
-use super::intern::Interned;
+use super::annotations::Annotations;
 use super::schema::annotation;
-use super::wire::Message;
 use etl_file::Decoded;
 use etl_file::decode::Kind;
 
@@ -21,24 +19,18 @@ pub fn name(event: &Decoded) -> String {
 }
 
 /// Adds the properties that all events of a kind share.
-pub fn add_properties(to: &mut Message<'_>, number: u32, event: &Decoded, interned: &mut Interned) {
+pub fn add_properties(to: &mut Annotations<'_, '_>, event: &Decoded) {
     let descriptor = &event.descriptor;
-    annotations::add(to, number, "etw_level", interned, |to| {
-        to.uint(annotation::UINT_VALUE, u64::from(descriptor.level));
-    });
+    to.uint("etw_level", descriptor.level.into());
     if descriptor.id != 0 {
-        annotations::add(to, number, "etw_id", interned, |to| {
-            to.uint(annotation::UINT_VALUE, u64::from(descriptor.id));
-        });
+        to.uint("etw_id", descriptor.id.into());
     }
     if descriptor.keyword != 0 {
-        annotations::add(to, number, "etw_keyword", interned, |to| {
-            to.uint(annotation::POINTER_VALUE, descriptor.keyword);
-        });
+        to.add("etw_keyword", |to| to.uint(annotation::POINTER_VALUE, descriptor.keyword));
     }
     let about = about(event);
     if !about.is_empty() {
-        annotations::add_repeated(to, number, "etw_about", &about, interned);
+        to.repeated("etw_about", &about);
     }
 }
 
@@ -64,13 +56,10 @@ fn about(event: &Decoded) -> String {
         parts.push(format!("version {}", descriptor.version));
     }
     if descriptor.channel != 0 && descriptor.channel != TRACE_LOGGING_CHANNEL {
-        let name = event.channel_name.as_deref().map(|name| format!("{name} "));
-        let (name, number) = (name.unwrap_or_default(), descriptor.channel);
-        parts.push(if name.is_empty() {
-            format!("channel {number}")
-        } else {
-            format!("channel {name}({number})")
-        });
+        let number = descriptor.channel;
+        let named = |name| format!("channel {name} ({number})");
+        let name = event.channel_name.as_deref();
+        parts.push(name.map_or_else(|| format!("channel {number}"), named));
     }
     if let Some(group) = event.group {
         parts.push(format!("group {group}"));

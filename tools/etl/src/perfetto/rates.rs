@@ -1,12 +1,10 @@
 //! Counters of events per second, one for each provider.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use etw_wire::Guid;
 
-use super::packets::Packets;
 use super::schema::{event, packet};
 use super::tracks::{Group, Track, Tracks};
 
@@ -65,45 +63,33 @@ impl Rates {
     }
 
     /// Counts an event.
-    pub fn count<W: Write>(
-        &mut self,
-        index: usize,
-        time: u64,
-        tracks: &mut Tracks,
-        packets: &mut Packets<W>,
-    ) -> io::Result<()> {
+    pub fn count(&mut self, index: usize, time: u64, tracks: &mut Tracks) {
         let Some(provider) = self.providers.get_mut(index) else {
-            return Ok(());
+            return;
         };
         let window = time / WINDOW;
         provider.events += 1;
         if window > provider.window {
-            provider.write(tracks, packets)?;
+            provider.write(tracks);
             if window > provider.window + 1 {
                 provider.in_window = 0;
                 provider.window += 1;
-                provider.write_known(packets)?;
+                provider.write_known(tracks);
             }
             provider.window = window;
             provider.in_window = 0;
         }
         provider.in_window += 1;
-        Ok(())
     }
 
     /// Writes the last windows.
-    pub fn finish<W: Write>(
-        &mut self,
-        tracks: &mut Tracks,
-        packets: &mut Packets<W>,
-    ) -> io::Result<()> {
+    pub fn finish(&mut self, tracks: &mut Tracks) {
         for provider in &mut self.providers {
-            provider.write(tracks, packets)?;
+            provider.write(tracks);
             provider.window += 1;
             provider.in_window = 0;
-            provider.write_known(packets)?;
+            provider.write_known(tracks);
         }
-        Ok(())
     }
 
     /// Returns the providers, in the order of their first event.
@@ -114,29 +100,29 @@ impl Rates {
 
 impl Provider {
     /// Writes the window's rate, if it contains an event.
-    fn write<W: Write>(&mut self, tracks: &mut Tracks, packets: &mut Packets<W>) -> io::Result<()> {
+    fn write(&mut self, tracks: &mut Tracks) {
         if self.in_window == 0 {
-            return Ok(());
+            return;
         }
-        if self.track.is_none() {
-            let group = tracks.of(Track::Group(Group::Rates), packets)?;
-            self.track = Some(tracks.add(group, &self.name, Some("events/s"), packets)?);
-        }
-        self.write_known(packets)
+        self.track.get_or_insert_with(|| {
+            let group = tracks.of(Track::Group(Group::Rates));
+            tracks.add(group, &self.name, Some("events/s"))
+        });
+        self.write_known(tracks);
     }
 
     /// Writes the window's rate, if the counter has a track.
-    fn write_known<W: Write>(&self, packets: &mut Packets<W>) -> io::Result<()> {
+    fn write_known(&self, tracks: &mut Tracks) {
         let Some(track) = self.track else {
-            return Ok(());
+            return;
         };
-        packets.add(Some(self.window.saturating_mul(WINDOW)), |packet| {
+        tracks.packets.add(Some(self.window.saturating_mul(WINDOW)), |packet| {
             packet.message(packet::TRACK_EVENT, |counter| {
                 counter.uint(event::TYPE, event::COUNTER);
                 counter.uint(event::TRACK_UUID, track);
                 counter.int(event::COUNTER_VALUE, self.in_window * PER_SECOND);
             });
-        })
+        });
     }
 }
 

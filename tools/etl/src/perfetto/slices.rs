@@ -1,23 +1,20 @@
 //! Event instants, activity slices, and the flows between them.
 
-use std::io::{self, Write};
-
 use super::activities::Place;
-use super::annotations;
+use super::annotations::Annotations;
 use super::core::{Core, Links, Slice};
-use super::intern::Table;
 use super::properties::{add_properties, name};
-use super::schema::{annotation, event as slot, packet};
+use super::schema::{annotation, event as slot, interned, packet};
 use super::wire::Message;
 
 use etl_file::Decoded;
 use etl_file::internals::spans::SpanKey;
 
-impl<W: Write> Core<W> {
+impl Core {
     /// Adds an event as an instant on its thread's track.
-    pub(super) fn instant(&mut self, event: &Decoded, hash: u64, time: u64) -> io::Result<()> {
-        let track = self.thread(event)?;
-        let flow = self.flow(event, hash, time)?;
+    pub(super) fn instant(&mut self, event: &Decoded, hash: u64, time: u64) {
+        let track = self.thread(event);
+        let flow = self.flow(event, hash, time);
         self.summary.instants += 1;
         if !event.activity.is_null() {
             let place = self.places.get(&event.activity).unwrap_or_default();
@@ -26,34 +23,26 @@ impl<W: Write> Core<W> {
             }
         }
         let links = Links { flow, elsewhere: false };
-        self.track_event(event, hash, time, track, slot::INSTANT, links)
+        self.track_event(event, hash, time, track, slot::INSTANT, links);
     }
 
     /// Starts a flow at an event's related activity, and returns the flow's number.
-    pub(super) fn flow(
-        &mut self,
-        event: &Decoded,
-        hash: u64,
-        time: u64,
-    ) -> io::Result<Option<u64>> {
+    pub(super) fn flow(&mut self, event: &Decoded, hash: u64, time: u64) -> Option<u64> {
         let related = event
             .related_activity
-            .filter(|related| !related.is_null() && *related != event.activity);
-        let Some(related) = related else {
-            return Ok(None);
-        };
+            .filter(|related| !related.is_null() && *related != event.activity)?;
         let Some(place) = self.places.get(&related) else {
             self.summary.unknown_related += 1;
-            return Ok(None);
+            return None;
         };
         self.last_flow += 1;
         self.summary.flows += 1;
         let flow = self.last_flow;
         let category = self.kinds.get(&hash).map(|kind| kind.category);
         let name = format!("flow to {}", name(event));
-        let name = self.interned.text(Table::EventName, &name);
+        let name = self.interned.text(interned::EVENT_NAMES, &name);
         let related = related.to_string();
-        let correlation = self.interned.text(Table::Correlation, &related);
+        let correlation = self.interned.text(interned::CORRELATION_ID_STR, &related);
         let mut body = Vec::new();
         let mut to = Message::new(&mut body);
         to.uint(slot::TYPE, slot::INSTANT);
@@ -64,26 +53,20 @@ impl<W: Write> Core<W> {
         to.uint(slot::NAME_IID, name);
         to.fixed(slot::FLOW_IDS, flow);
         to.uint(slot::CORRELATION_ID_STR_IID, correlation);
-        self.send(Some(time), packet::TRACK_EVENT, &body)?;
-        Ok(Some(flow))
+        self.send(Some(time), packet::TRACK_EVENT, &body);
+        Some(flow)
     }
 
     /// Adds a start event as the start of a slice.
-    pub(super) fn start(
-        &mut self,
-        event: &Decoded,
-        hash: u64,
-        time: u64,
-        key: SpanKey,
-    ) -> io::Result<()> {
-        let flow = self.flow(event, hash, time)?;
+    pub(super) fn start(&mut self, event: &Decoded, hash: u64, time: u64, key: SpanKey) {
+        let flow = self.flow(event, hash, time);
         let slice = if let Some(slice) = self.open.last(&key) {
             *slice
         } else {
             let set = (event.process_id, event.provider);
             let guid = event.provider.to_string();
             let provider = event.provider_name.as_deref().unwrap_or(&guid);
-            let track = self.lanes.take(set, provider, &mut self.tracks, &mut self.packets)?;
+            let track = self.lanes.take(set, provider, &mut self.tracks);
             Slice { set, track }
         };
         // The lanes of abandoned slices stay open and are not reused.
@@ -92,48 +75,41 @@ impl<W: Write> Core<W> {
         self.places
             .set(event.activity, Place { track: slice.track, open: place.open.saturating_add(1) });
         let links = Links { flow, elsewhere: true };
-        self.track_event(event, hash, time, slice.track, slot::SLICE_BEGIN, links)
+        self.track_event(event, hash, time, slice.track, slot::SLICE_BEGIN, links);
     }
 
     /// Adds a stop event as the end of a slice, or as an instant if no slice is open.
-    pub(super) fn stop(
-        &mut self,
-        event: &Decoded,
-        hash: u64,
-        time: u64,
-        key: &SpanKey,
-    ) -> io::Result<()> {
+    pub(super) fn stop(&mut self, event: &Decoded, hash: u64, time: u64, key: &SpanKey) {
         let Some(slice) = self.open.stop(key) else {
             self.summary.unmatched_stops += 1;
-            return self.instant(event, hash, time);
+            self.instant(event, hash, time);
+            return;
         };
-        let flow = self.flow(event, hash, time)?;
+        let flow = self.flow(event, hash, time);
         self.summary.slices += 1;
-        let thread = self.thread(event)?;
+        let thread = self.thread(event);
         let open = self.places.get(&event.activity).map_or(0, |place| place.open.saturating_sub(1));
         let track = if open == 0 { thread } else { slice.track };
         self.places.set(event.activity, Place { track, open });
         let mut contents = Vec::new();
         let mut to = Message::new(&mut contents);
         let number = annotation::DICT_ENTRIES;
-        add_properties(&mut to, number, event, &mut self.interned);
-        annotations::add(&mut to, number, "etw_name", &mut self.interned, |to| {
-            to.text(annotation::STRING_VALUE, &name(event));
-        });
+        let mut properties = Annotations { to: &mut to, number, interned: &mut self.interned };
+        add_properties(&mut properties, event);
+        properties.text("etw_name", &name(event));
         self.add_contents(&mut to, number, event, true);
         let mut body = Vec::new();
         let mut to = Message::new(&mut body);
         to.uint(slot::TYPE, slot::SLICE_END);
         to.uint(slot::TRACK_UUID, slice.track);
-        annotations::add(&mut to, slot::DEBUG_ANNOTATIONS, "stop", &mut self.interned, |to| {
-            to.fields(&contents);
-        });
+        let (number, interned) = (slot::DEBUG_ANNOTATIONS, &mut self.interned);
+        let mut annotations = Annotations { to: &mut to, number, interned };
+        annotations.add("stop", |to| to.fields(&contents));
         self.add_links(&mut to, event, Links { flow, elsewhere: true });
-        self.send(Some(time), packet::TRACK_EVENT, &body)?;
+        self.send(Some(time), packet::TRACK_EVENT, &body);
         if self.open.last(key).is_none() {
             self.lanes.give_back(slice.set, slice.track);
         }
-        Ok(())
     }
 }
 
@@ -147,15 +123,14 @@ mod tests {
 
     #[test]
     fn only_another_activity_can_be_the_start_of_a_flow() {
-        let mut core = Core::new(Vec::new(), &LogFileHeader::default());
+        let mut core = Core::new(&LogFileHeader::default());
         let mut flow = |activity, related: Option<u128>| {
             let event = Decoded {
                 activity: Guid::from_u128(activity),
                 related_activity: related.map(Guid::from_u128),
                 ..decoded(EventRecord::default())
             };
-            let flow = core.flow(&event, 0, 0).unwrap();
-            assert_eq!(flow, None);
+            assert_eq!(core.flow(&event, 0, 0), None);
             core.summary.unknown_related
         };
         assert_eq!(flow(7, None), 0);

@@ -85,13 +85,9 @@ impl fmt::Display for Summary {
                 "timestamps are outside the timeline and were moved to its start or end",
             ),
         ];
-        let mut first = true;
-        for (count, what) in parts {
-            if count > 0 {
-                let separator = if first { "" } else { "\n" };
-                write!(f, "{separator}{count} {what}")?;
-                first = false;
-            }
+        let shown = parts.into_iter().filter(|(count, _)| *count > 0).enumerate();
+        for (n, (count, what)) in shown {
+            write!(f, "{}{count} {what}", if n == 0 { "" } else { "\n" })?;
         }
         Ok(())
     }

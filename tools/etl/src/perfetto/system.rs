@@ -1,6 +1,5 @@
 //! The kernel events that have their own timeline form.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::core::{Core, Links};
@@ -14,15 +13,9 @@ use super::wire::Message;
 use etl_file::decode::{Frame, Stack, Value};
 use etl_file::{Decoded, FileTime};
 
-impl<W: Write> Core<W> {
+impl Core {
     /// Adds an event of Perfetto's ETW schema.
-    pub(super) fn kernel(
-        &mut self,
-        event: &Decoded,
-        time: u64,
-        number: u32,
-        message: &[u8],
-    ) -> io::Result<()> {
+    pub(super) fn kernel(&mut self, event: &Decoded, time: u64, number: u32, message: &[u8]) {
         let thread = match number {
             etw::C_SWITCH => None,
             // The running thread readies the other thread.
@@ -40,7 +33,7 @@ impl<W: Write> Core<W> {
         } else {
             self.summary.file_operations += 1;
         }
-        self.etw_event(event, time, thread, |to| to.bytes(number, message))?;
+        self.etw_event(event, time, thread, |to| to.bytes(number, message));
         if let Some(iid) = event.stack.as_ref().and_then(|stack| self.interned.stack(stack)) {
             let trigger = name(event);
             self.etw_event(event, time, thread, |to| {
@@ -48,9 +41,8 @@ impl<W: Write> Core<W> {
                     to.text(etw::TRIGGER, &trigger);
                     to.uint(etw::WALK_CALLSTACK_IID, iid);
                 });
-            })?;
+            });
         }
-        Ok(())
     }
 
     /// Adds an event to Perfetto's ETW event bundle.
@@ -60,7 +52,7 @@ impl<W: Write> Core<W> {
         time: u64,
         thread: Option<u32>,
         content: impl FnOnce(&mut Message<'_>),
-    ) -> io::Result<()> {
+    ) {
         let mut body = Vec::new();
         Message::new(&mut body).message(etw::BUNDLE_EVENT, |to| {
             to.uint(etw::TIMESTAMP, time);
@@ -70,7 +62,7 @@ impl<W: Write> Core<W> {
             }
             content(to);
         });
-        self.send(Some(time), packet::ETW_EVENTS, &body)
+        self.send(Some(time), packet::ETW_EVENTS, &body);
     }
 
     /// Adds an interval as a slice.
@@ -82,7 +74,7 @@ impl<W: Write> Core<W> {
         time: u64,
         lanes: Lanes,
         begin: Begin,
-    ) -> io::Result<()> {
+    ) {
         let start = match begin {
             Begin::Clock(reading) => {
                 let start = self.session.clock.to_file_time(reading);
@@ -98,29 +90,26 @@ impl<W: Write> Core<W> {
                 }))
             }
         };
-        let lane = match start {
-            Some(start) => {
-                self.intervals.lane(lanes, start, time, &mut self.tracks, &mut self.packets)?
-            }
-            None => None,
-        };
+        let lane =
+            start.and_then(|start| self.intervals.lane(lanes, start, time, &mut self.tracks));
         let (Some(start), Some(track)) = (start, lane) else {
             // The interval would end before it starts, or too many intervals overlap.
             self.summary.incomplete += 1;
-            return self.instant(event, hash, time);
+            self.instant(event, hash, time);
+            return;
         };
         self.summary.intervals += 1;
         let links = Links { flow: None, elsewhere: true };
-        self.track_event(event, hash, start, track, slot::SLICE_BEGIN, links)?;
+        self.track_event(event, hash, start, track, slot::SLICE_BEGIN, links);
         let mut body = Vec::new();
         let mut to = Message::new(&mut body);
         to.uint(slot::TYPE, slot::SLICE_END);
         to.uint(slot::TRACK_UUID, track);
-        self.send(Some(time), packet::TRACK_EVENT, &body)
+        self.send(Some(time), packet::TRACK_EVENT, &body);
     }
 
     /// Adds an instruction pointer sample.
-    pub(super) fn sample(&mut self, event: &Decoded, time: u64, address: u64) -> io::Result<()> {
+    pub(super) fn sample(&mut self, event: &Decoded, time: u64, address: u64) {
         self.summary.samples += 1;
         let place = event.fields.iter().find_map(|(_, value)| match value {
             Value::Code { address: of_place, place } if *of_place == address => {
@@ -147,22 +136,21 @@ impl<W: Write> Core<W> {
         if let Some(mode) = kernel::mode(address) {
             to.uint(sample::CPU_MODE, mode);
         }
-        self.send(Some(time), packet::PERF_SAMPLE, &body)
+        self.send(Some(time), packet::PERF_SAMPLE, &body);
     }
 
     /// Applies a fact about a process or thread.
-    pub(super) fn fact(&mut self, fact: Fact) -> io::Result<()> {
+    pub(super) fn fact(&mut self, fact: Fact) {
         match fact {
             Fact::Process { id, name, command_line, started } => {
                 let process = Track::Process(id);
                 if started {
                     self.tracks.start(process);
                 }
-                self.tracks.name(process, &name, &command_line, &mut self.packets)
+                self.tracks.name(process, &name, &command_line);
             }
             Fact::ProcessEnded(id) => {
                 self.tracks.end(Track::Process(id));
-                Ok(())
             }
             Fact::Thread { process, id, name, started } => {
                 let thread = Track::Thread { process, thread: id };
@@ -171,14 +159,13 @@ impl<W: Write> Core<W> {
                 }
                 if name.is_empty() {
                     // The track's description contains the process that the thread belongs to.
-                    self.tracks.of(thread, &mut self.packets).map(drop)
+                    self.tracks.of(thread);
                 } else {
-                    self.tracks.name(thread, &name, "", &mut self.packets)
+                    self.tracks.name(thread, &name, "");
                 }
             }
             Fact::ThreadEnded { process, id } => {
                 self.tracks.end(Track::Thread { process, thread: id });
-                Ok(())
             }
         }
     }
@@ -191,35 +178,35 @@ mod tests {
     use etl_fixtures::decoded;
 
     /// Returns the bytes that an operation writes.
-    fn written(add: impl FnOnce(&mut Core<Vec<u8>>)) -> Vec<u8> {
-        let mut core = Core::new(Vec::new(), &LogFileHeader::default());
+    fn written(add: impl FnOnce(&mut Core)) -> Vec<u8> {
+        let mut core = Core::new(&LogFileHeader::default());
         add(&mut core);
-        core.packets.finish().unwrap()
+        core.tracks.packets.take()
     }
 
     #[test]
     fn a_context_switch_is_of_no_thread() {
         let switch = |thread_id| {
             let event = Decoded { thread_id, ..decoded(EventRecord::default()) };
-            written(|core| core.kernel(&event, 0, etw::C_SWITCH, &[]).unwrap())
+            written(|core| core.kernel(&event, 0, etw::C_SWITCH, &[]))
         };
         assert_eq!(switch(5), switch(u32::MAX));
         let operation = |thread_id| {
             let event = Decoded { thread_id, ..decoded(EventRecord::default()) };
-            written(|core| core.kernel(&event, 0, etw::FILE_IO_CREATE, &[]).unwrap())
+            written(|core| core.kernel(&event, 0, etw::FILE_IO_CREATE, &[]))
         };
         assert_ne!(operation(5), operation(u32::MAX));
     }
 
     #[test]
     fn an_interval_may_start_when_it_ends_but_not_later() {
-        let mut core = Core::new(Vec::new(), &LogFileHeader::default());
+        let mut core = Core::new(&LogFileHeader::default());
         let mut event = decoded(EventRecord::default());
         event.time = core.session.clock.to_file_time(1_000_000);
         let mut add = |reading| {
             let (begin, lanes) = (Begin::Clock(reading), Lanes::Dpc(0));
             let origin = FileTime::default();
-            core.interval(&event, 0, origin, 100, lanes, begin).unwrap();
+            core.interval(&event, 0, origin, 100, lanes, begin);
             (core.summary.intervals, core.summary.incomplete)
         };
         assert_eq!(add(1_000_000), (1, 0));
@@ -246,7 +233,7 @@ mod tests {
     /// Returns which of two images are named in a sample, for each of three addresses.
     fn places_of(event: &Decoded) -> [[bool; 2]; 3] {
         let places = |address| {
-            let out = written(|core| core.sample(event, 0, address).unwrap());
+            let out = written(|core| core.sample(event, 0, address));
             ["a.sys", "b.sys"].map(|text| out.windows(5).any(|bytes| bytes == text.as_bytes()))
         };
         [1, 2, 3].map(places)

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
 
 use super::packets::Packets;
 use super::schema::{packet, track};
@@ -52,7 +51,7 @@ struct Name {
     command_line: Box<str>,
 }
 
-/// The numbers and names of tracks.
+/// The numbers and names of tracks, and the packets that describe them.
 #[derive(Debug, Default)]
 pub struct Tracks {
     last: u64,
@@ -62,20 +61,22 @@ pub struct Tracks {
     names: HashMap<Track, Name>,
     /// The processes and threads that have ended, whose ids can be reused.
     ended: HashSet<Track>,
+    /// All packets of the timeline.
+    pub packets: Packets,
 }
 
 impl Tracks {
     /// Returns the number of a track, and describes the track if it is new.
-    pub fn of<W: Write>(&mut self, wanted: Track, packets: &mut Packets<W>) -> io::Result<u64> {
+    pub fn of(&mut self, wanted: Track) -> u64 {
         if let Some(uuid) = self.known.get(&wanted) {
-            return Ok(*uuid);
+            return *uuid;
         }
         if self.known.len() < MAX_TRACKS {
             self.last += 1;
             let uuid = self.last;
             self.known.insert(wanted, uuid);
-            self.describe(wanted, uuid, packets)?;
-            return Ok(uuid);
+            self.describe(wanted, uuid);
+            return uuid;
         }
         let mut hasher = DefaultHasher::new();
         wanted.hash(&mut hasher);
@@ -85,38 +86,26 @@ impl Tracks {
             self.computed.clear();
         }
         if self.computed.insert(wanted) {
-            self.describe(wanted, uuid, packets)?;
+            self.describe(wanted, uuid);
         }
-        Ok(uuid)
+        uuid
     }
 
     /// Returns the track of a thread, or of the processor if no thread is known.
-    pub fn of_thread<W: Write>(
-        &mut self,
-        process: u32,
-        thread: u32,
-        processor: u16,
-        packets: &mut Packets<W>,
-    ) -> io::Result<u64> {
+    pub fn of_thread(&mut self, process: u32, thread: u32, processor: u16) -> u64 {
         let wanted = match (process, thread) {
             (u32::MAX, _) => Track::Processor(processor),
             (process, u32::MAX) => Track::Process(process),
             (process, thread) => Track::Thread { process, thread },
         };
-        self.of(wanted, packets)
+        self.of(wanted)
     }
 
     /// Describes a new track with the same name as others; a timeline shows them as one track.
-    pub fn add<W: Write>(
-        &mut self,
-        parent: u64,
-        name: &str,
-        unit: Option<&str>,
-        packets: &mut Packets<W>,
-    ) -> io::Result<u64> {
+    pub fn add(&mut self, parent: u64, name: &str, unit: Option<&str>) -> u64 {
         self.last += 1;
         let uuid = self.last;
-        packets.add(None, |packet| {
+        self.packets.add(None, |packet| {
             packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {
                 descriptor.uint(track::UUID, uuid);
                 descriptor.uint(track::PARENT_UUID, parent);
@@ -127,43 +116,32 @@ impl Tracks {
                     });
                 }
             });
-        })?;
-        Ok(uuid)
+        });
+        uuid
     }
 
     /// Sets the name of a process or thread; describes the track again if the name is new.
-    pub fn name<W: Write>(
-        &mut self,
-        named: Track,
-        name: &str,
-        command_line: &str,
-        packets: &mut Packets<W>,
-    ) -> io::Result<()> {
+    pub fn name(&mut self, named: Track, name: &str, command_line: &str) {
         let name = Name { name: name.into(), command_line: command_line.into() };
         if self.names.get(&named) == Some(&name) {
-            return Ok(());
+            return;
         }
         if self.names.len() >= MAX_NAMES {
             self.names.clear();
         }
         self.names.insert(named, name);
         match self.known.get(&named).copied() {
-            Some(uuid) => self.describe(named, uuid, packets),
-            None => self.of(named, packets).map(drop),
+            Some(uuid) => self.describe(named, uuid),
+            None => drop(self.of(named)),
         }
     }
 
     /// Sets the name of a process or thread that has none.
-    pub fn suggest<W: Write>(
-        &mut self,
-        named: Track,
-        name: &str,
-        packets: &mut Packets<W>,
-    ) -> io::Result<()> {
+    pub fn suggest(&mut self, named: Track, name: &str) {
         if self.names.contains_key(&named) {
-            return Ok(());
+            return;
         }
-        self.name(named, name, "", packets)
+        self.name(named, name, "");
     }
 
     /// Records the end of a process or thread.
@@ -184,19 +162,14 @@ impl Tracks {
         }
     }
 
-    fn describe<W: Write>(
-        &mut self,
-        described: Track,
-        uuid: u64,
-        packets: &mut Packets<W>,
-    ) -> io::Result<()> {
+    fn describe(&mut self, described: Track, uuid: u64) {
         let parent = match described {
             Track::Process(_) | Track::Group(_) => None,
-            Track::Thread { process, .. } => Some(self.of(Track::Process(process), packets)?),
-            Track::Processor(_) => Some(self.of(Track::Group(Group::Processors), packets)?),
+            Track::Thread { process, .. } => Some(self.of(Track::Process(process))),
+            Track::Processor(_) => Some(self.of(Track::Group(Group::Processors))),
         };
         let name = self.names.get(&described);
-        packets.add(None, |packet| {
+        self.packets.add(None, |packet| {
             packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {
                 descriptor.uint(track::UUID, uuid);
                 if let Some(parent) = parent {
@@ -229,7 +202,7 @@ impl Tracks {
                     }
                 }
             });
-        })
+        });
     }
 }
 
@@ -252,48 +225,45 @@ mod tests {
 
     #[test]
     fn tracks_beyond_the_limit_have_computed_numbers() {
-        let mut packets = Packets::new(Vec::new());
         let mut tracks = Tracks {
             known: threads().zip(1..).take(MAX_TRACKS - 1).collect(),
             last: MAX_TRACKS as u64 - 1,
             ..Tracks::default()
         };
-        let last = tracks.of(Track::Process(0), &mut packets).unwrap();
+        let last = tracks.of(Track::Process(0));
         assert_eq!(last, MAX_TRACKS as u64);
         let mut numbers = HashSet::new();
         for process in 1..=64 {
-            let number = tracks.of(Track::Process(process), &mut packets).unwrap();
+            let number = tracks.of(Track::Process(process));
             assert!(number > 1 << 63, "{number:#x}");
             numbers.insert(number);
         }
-        assert_eq!((numbers.len(), packets.count()), (64, 65));
+        assert_eq!((numbers.len(), tracks.packets.count()), (64, 65));
         for process in 0..=64 {
-            let number = tracks.of(Track::Process(process), &mut packets).unwrap();
+            let number = tracks.of(Track::Process(process));
             assert!(number == last || numbers.contains(&number));
         }
-        assert_eq!(packets.count(), 65, "they are described once");
+        assert_eq!(tracks.packets.count(), 65, "they are described once");
         assert_eq!(tracks.known.len(), MAX_TRACKS);
     }
 
     #[test]
     fn computed_tracks_beyond_the_limit_replace_all_others() {
-        let mut packets = Packets::new(Vec::new());
         let mut tracks = Tracks {
             known: threads().zip(1..).take(MAX_TRACKS).collect(),
             computed: threads().take(MAX_TRACKS).collect(),
             ..Tracks::default()
         };
-        tracks.of(Track::Process(1), &mut packets).unwrap();
+        tracks.of(Track::Process(1));
         assert_eq!(tracks.computed, [Track::Process(1)].into());
     }
 
     #[test]
     fn names_and_ends_beyond_the_limit_replace_all_others() {
-        let mut packets = Packets::new(Vec::new());
         let mut tracks = Tracks::default();
         for process in [1, 2] {
             let process = Track::Process(process);
-            tracks.name(process, "Name", "", &mut packets).unwrap();
+            tracks.name(process, "Name", "");
             tracks.end(process);
         }
         assert_eq!((tracks.names.len(), tracks.ended.len()), (2, 2));
@@ -302,7 +272,7 @@ mod tests {
         tracks.ended.extend(threads().take(MAX_TRACKS - 3));
         for (process, names, ended) in [(3, MAX_NAMES, MAX_TRACKS), (4, 1, 1)] {
             let process = Track::Process(process);
-            tracks.name(process, "Name", "", &mut packets).unwrap();
+            tracks.name(process, "Name", "");
             tracks.end(process);
             assert_eq!((tracks.names.len(), tracks.ended.len()), (names, ended));
         }
@@ -311,10 +281,9 @@ mod tests {
     #[test]
     fn processes_with_fixed_ids_have_fixed_names() {
         let named = |process| {
-            let mut packets = Packets::new(Vec::new());
             let mut tracks = Tracks::default();
-            tracks.of(Track::Process(process), &mut packets).unwrap();
-            let out = packets.finish().unwrap();
+            tracks.of(Track::Process(process));
+            let out = tracks.packets.take();
             ["Idle", "System"].map(|name| out.windows(name.len()).any(|one| one == name.as_bytes()))
         };
         assert_eq!(named(0), [true, false]);

@@ -94,7 +94,7 @@ impl<'a> Message<'a> {
 }
 
 /// Appends a number with seven bits per byte, lowest bits first.
-fn varint(out: &mut Vec<u8>, mut value: u64) {
+pub fn varint(out: &mut Vec<u8>, mut value: u64) {
     loop {
         let [low, ..] = value.to_le_bytes();
         value >>= 7;

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use super::core::Core;
 use super::kernel::{self, Form};
-use super::schema::{attributes, packet};
 use super::summary::Summary;
 use etl_file::internals::spans::Part;
 use etl_file::{Decoded, LogFileHeader};
@@ -14,14 +13,15 @@ const MAX_ATTRIBUTES: usize = 256;
 
 /// Writes a timeline in Perfetto's format.
 pub struct Writer<W> {
-    core: Core<W>,
+    out: W,
+    core: Core,
 }
 
 impl<W: Write> Writer<W> {
     /// Returns a writer to `out`, which should be unbuffered because the writer has a buffer.
     /// `header` is the header of the trace.
     pub fn new(out: W, header: &LogFileHeader) -> Self {
-        Self { core: Core::new(out, header) }
+        Self { out, core: Core::new(header) }
     }
 
     /// Adds an event, which must not be earlier than the events before it.
@@ -29,59 +29,18 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Fails with the output's error.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
-        let origin = match self.core.origin {
-            Some(origin) => origin,
-            None => self.core.begin(self.core.session.start.min(event.time))?,
-        };
-        if self.core.interned.is_full() {
-            self.core.interned.clear();
-            self.core.kinds.clear();
-            self.core.cleared = true;
-        }
-        let time = self.core.since(origin, event.time);
-        self.core.summary.events += 1;
-        self.core.names(event)?;
-        let hash = self.core.kind(event);
-        if let Some(rate) = self.core.kinds.get(&hash).map(|kind| kind.rate) {
-            self.core.rates.count(rate, time, &mut self.core.tracks, &mut self.core.packets)?;
-        }
-        match kernel::form(event) {
-            Some(Form::Etw(number, message)) => self.core.kernel(event, time, number, &message),
-            Some(Form::Interval(lanes, begin)) => {
-                self.core.interval(event, hash, origin, time, lanes, begin)
-            }
-            Some(Form::Sample { address }) => self.core.sample(event, time, address),
-            Some(Form::Fact(fact)) => {
-                self.core.fact(fact)?;
-                self.core.instant(event, hash, time)
-            }
-            None => {
-                if kernel::is_special(event) {
-                    self.core.summary.incomplete += 1;
-                }
-                match Part::of(event) {
-                    Some(Part::Start(key)) => self.core.start(event, hash, time, key),
-                    Some(Part::Stop(key)) => self.core.stop(event, hash, time, &key),
-                    None => self.core.instant(event, hash, time),
-                }
-            }
-        }
+        self.core.event(event);
+        if self.core.tracks.packets.are_many() { self.write() } else { Ok(()) }
     }
 
     /// Adds an attribute, which Perfetto shows in its information about the trace. Attributes that
     /// report a timeline's omissions should be added before [`Writer::finish`].
-    ///
-    /// # Errors
-    /// Fails with the output's error.
-    pub fn attribute(&mut self, key: &str, value: &str) -> io::Result<()> {
-        self.core.packets.add(None, |packet| {
-            packet.message(packet::TRACE_ATTRIBUTES, |to| {
-                to.message(attributes::ATTRIBUTE, |to| {
-                    to.text(attributes::KEY, key);
-                    to.text(attributes::STRING_VALUE, value);
-                });
-            });
-        })
+    pub fn attribute(&mut self, key: &str, value: &str) {
+        self.core.tracks.packets.attributes(&[], &[(key, value)]);
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.core.tracks.packets.take())
     }
 
     /// Writes the rest of the timeline. Returns the output and the counts.
@@ -89,37 +48,69 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Fails with the output's error.
     pub fn finish(mut self) -> io::Result<(W, Summary)> {
-        if self.core.origin.is_none() {
-            self.core.begin(self.core.session.start)?;
+        self.core.finish();
+        self.write()?;
+        self.out.flush()?;
+        Ok((self.out, self.core.summary))
+    }
+}
+
+impl Core {
+    fn event(&mut self, event: &Decoded) {
+        let origin = self.origin.unwrap_or_else(|| self.begin(self.session.start.min(event.time)));
+        if self.interned.is_full() {
+            self.interned.clear();
+            self.kinds.clear();
+            self.cleared = true;
         }
-        self.core.rates.finish(&mut self.core.tracks, &mut self.core.packets)?;
-        self.core.summary.open_slices += self.core.open.len() as u64;
-        let numbers = self.core.summary.attributes();
-        let providers = self.core.rates.providers();
-        let texts = providers.iter().take(MAX_ATTRIBUTES).map(|provider| {
-            (
-                format!("etl.provider.{}", provider.name),
-                format!("{}, {} events", provider.guid, provider.events),
-            )
-        });
-        let texts: Vec<(String, String)> = texts.collect();
-        self.core.packets.add(None, |packet| {
-            packet.message(packet::TRACE_ATTRIBUTES, |to| {
-                for (key, value) in numbers {
-                    to.message(attributes::ATTRIBUTE, |to| {
-                        to.text(attributes::KEY, key);
-                        to.uint(attributes::LONG_VALUE, value);
-                    });
+        let time = self.since(origin, event.time);
+        self.summary.events += 1;
+        self.names(event);
+        let hash = self.kind(event);
+        if let Some(rate) = self.kinds.get(&hash).map(|kind| kind.rate) {
+            self.rates.count(rate, time, &mut self.tracks);
+        }
+        match kernel::form(event) {
+            Some(Form::Etw(number, message)) => self.kernel(event, time, number, &message),
+            Some(Form::Interval(lanes, begin)) => {
+                self.interval(event, hash, origin, time, lanes, begin);
+            }
+            Some(Form::Sample { address }) => self.sample(event, time, address),
+            Some(Form::Fact(fact)) => {
+                self.fact(fact);
+                self.instant(event, hash, time);
+            }
+            None => {
+                if kernel::is_special(event) {
+                    self.summary.incomplete += 1;
                 }
-                for (key, value) in &texts {
-                    to.message(attributes::ATTRIBUTE, |to| {
-                        to.text(attributes::KEY, key);
-                        to.text(attributes::STRING_VALUE, value);
-                    });
+                match Part::of(event) {
+                    Some(Part::Start(key)) => self.start(event, hash, time, key),
+                    Some(Part::Stop(key)) => self.stop(event, hash, time, &key),
+                    None => self.instant(event, hash, time),
                 }
-            });
-        })?;
-        self.core.summary.packets = self.core.packets.count();
-        Ok((self.core.packets.finish()?, self.core.summary))
+            }
+        }
+    }
+
+    /// Adds the packets after the last event.
+    fn finish(&mut self) {
+        if self.origin.is_none() {
+            self.begin(self.session.start);
+        }
+        self.rates.finish(&mut self.tracks);
+        self.summary.open_slices += self.open.len() as u64;
+        let providers = self.rates.providers().iter().take(MAX_ATTRIBUTES);
+        let texts: Vec<(String, String)> = providers
+            .map(|provider| {
+                (
+                    format!("etl.provider.{}", provider.name),
+                    format!("{}, {} events", provider.guid, provider.events),
+                )
+            })
+            .collect();
+        let texts: Vec<_> = texts.iter().map(|(key, value)| (&**key, &**value)).collect();
+        self.tracks.packets.attributes(&self.summary.attributes(), &texts);
+        self.summary.packets = self.tracks.packets.count();
     }
 }

@@ -20,6 +20,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
 use super::spill::Row;
+use crate::perfetto::wire::varint;
 
 /// The maximum number of events in a block.
 const BLOCK_EVENTS: usize = 1 << 16;
@@ -100,17 +101,8 @@ impl Columns {
     }
 
     pub fn push(&mut self, row: &Row, out: &mut impl Write) -> io::Result<()> {
-        let mut delta = row.time.saturating_sub(self.last).max(0).unsigned_abs();
+        varint(&mut self.times, row.time.saturating_sub(self.last).max(0).unsigned_abs());
         self.last = row.time;
-        loop {
-            let [low, ..] = delta.to_le_bytes();
-            delta >>= 7;
-            if delta == 0 {
-                self.times.push(low & 0x7F);
-                break;
-            }
-            self.times.push(low | 0x80);
-        }
         let values = [
             u32::from(row.kind),
             row.thread,

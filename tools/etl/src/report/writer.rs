@@ -358,11 +358,6 @@ impl Writer {
         self.sessions.push(session);
     }
 
-    /// Names a process. The last name of an id is shown.
-    pub fn name_process(&mut self, process_id: u32, name: impl Into<String>) {
-        self.processes.insert(process_id, name.into());
-    }
-
     /// Adds an event. Events should be in time order; the page sorts those that are not.
     ///
     /// # Errors
@@ -385,7 +380,7 @@ impl Writer {
         if let Some(name) = &event.process_name
             && self.processes.get(&event.process_id).map(String::as_str) != Some(name)
         {
-            self.name_process(event.process_id, name.as_ref());
+            self.processes.insert(event.process_id, name.as_ref().to_owned());
         }
         let nth = self.kinds.list.get_mut(usize::from(kind)).map_or(0, |kind| {
             kind.count += 1;

@@ -1,70 +1,55 @@
 //! The `etl` command: its output, error messages and exit codes.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 use crate::page;
+use crate::run::{Folder, Ran, manifest};
 use etl_file::ClockType;
 use etl_file::write::Losses;
 use etl_fixtures::trace;
+use serde_json::Value;
 
-fn etl(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_etl")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn manifest() -> PathBuf {
-    trace::manifest_path()
-}
-
-struct Sample {
-    _folder: tempfile::TempDir,
-    path: String,
-}
-
-/// Writes a file with a few events, after `change` has modified its bytes.
-fn sample(change: impl FnOnce(&mut Vec<u8>)) -> Sample {
+/// Returns the bytes of a file with 20 events.
+fn bytes() -> Vec<u8> {
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
-    let (mut file, _) = trace::file(header, 20, Losses::default());
+    trace::file(header, 20, Losses::default()).0
+}
+
+/// Writes a file with a few events, `sample.etl`.
+fn sample() -> Folder {
+    Folder::with("sample.etl", bytes())
+}
+
+/// Writes the same file after `change` has modified its bytes.
+fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Folder {
+    let mut file = bytes();
     change(&mut file);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sample.etl");
-    fs::write(&path, file).unwrap();
-    Sample { path: path.to_str().unwrap().to_owned(), _folder: folder }
+    Folder::with("sample.etl", file)
 }
 
 #[test]
 fn table_decodes_with_the_manifest() {
-    let sample = sample(|_| {});
-    let output = etl(&["dump", &sample.path, "--man", manifest().to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output.stderr), "");
-    let table = text(&output.stdout);
-    assert!(table.contains("Holds    20 events"), "{table}");
-    assert!(table.contains("RequestStart"), "{table}");
-    assert!(table.contains("request=1 kind=Write(1) path=\"path\""), "{table}");
-    assert!(table.contains("count=2 delta=-2 ratio=0.5"), "{table}");
+    let ran = sample().etl(&["dump", "sample.etl", "--man", &manifest()]).ok();
+    assert_eq!(ran.said, "");
+    let table = ran.text();
+    for text in [
+        "Holds    20 events", "RequestStart", "request=1 kind=Write(1) path=\"path\"",
+        "count=2 delta=-2 ratio=0.5",
+    ] {
+        assert!(table.contains(text), "{table}");
+    }
 }
 
 #[test]
 fn width_limits_every_line() {
-    let sample = sample(|_| {});
-    let output = etl(&["dump", &sample.path, "--width", "100"]);
-    let table = text(&output.stdout);
+    let table = sample().etl(&["dump", "sample.etl", "--width", "100"]).text();
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
 }
 
 #[test]
 fn json_has_a_line_for_the_header_and_each_event() {
-    let sample = sample(|_| {});
-    let output = etl(&["dump", "--format", "json", &sample.path]);
-    assert_eq!(output.status.code(), Some(0));
-    let lines: Vec<serde_json::Value> =
-        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = sample().etl(&["dump", "--format", "json", "sample.etl"]).ok().lines();
     assert_eq!(lines.len(), 22);
     assert_eq!(lines[0]["record"], "header");
     assert_eq!(lines[0]["session"], "Fixture");
@@ -77,25 +62,21 @@ fn json_has_a_line_for_the_header_and_each_event() {
 
 #[test]
 fn damaged_file_is_printed_before_the_error() {
-    let sample = sample(|file| {
+    let folder = changed(|file| {
         let record = file[0x1048..].to_vec();
         let size = usize::from(u16::from_le_bytes([record[0], record[1]]));
         let second = 0x1048 + size.next_multiple_of(8);
         file[second + 3] = 0x11;
     });
-    let output = etl(&["dump", &sample.path]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).contains("Progress"));
-    let complaint = text(&output.stderr);
-    assert_eq!(complaint.lines().count(), 1, "{complaint}");
-    assert!(complaint.contains("sample.etl: at offset 0x1"), "{complaint}");
-    assert!(complaint.contains("does not start a record"), "{complaint}");
+    let ran = folder.etl(&["dump", "sample.etl"]);
+    ran.fails(1, &["sample.etl: at offset 0x1", "does not start a record"]);
+    assert!(ran.text().contains("Progress"));
 }
 
 #[test]
 fn damaged_parts_beyond_the_limit_are_counted() {
     const BUFFERS: usize = 1100;
-    let sample = sample(|file| {
+    let folder = changed(|file| {
         let buffer = file[0x1000..0x2000].to_vec();
         let damaged = |number: usize| {
             let mut buffer = buffer.clone();
@@ -107,86 +88,72 @@ fn damaged_parts_beyond_the_limit_are_counted() {
         file.truncate(0x1000);
         file.extend((0..BUFFERS).flat_map(damaged));
     });
-    let output = etl(&["dump", &sample.path]);
-    assert_eq!(output.status.code(), Some(1));
-    let complaint = text(&output.stderr);
-    let last = complaint.lines().last().unwrap();
-    assert_eq!(complaint.lines().count(), 1001, "{last}");
-    let end = "more damaged parts are not listed";
-    assert!(last.ends_with(end), "{last}");
+    let ran = folder.etl(&["dump", "sample.etl"]);
+    assert_eq!((ran.code, ran.said.lines().count()), (Some(1), 1001));
+    assert!(ran.said.ends_with("more damaged parts are not listed\n"), "{}", ran.said);
 }
 
 #[test]
 fn a_file_that_is_not_a_trace_causes_one_error_line() {
-    let sample = sample(|file| file.truncate(10));
-    let output = etl(&["dump", &sample.path]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(text(&output.stdout), "");
-    assert_eq!(
-        text(&output.stderr),
-        format!(
-            "etl: {}: at offset 0x0: the file ends within the header of the first buffer\n",
-            sample.path
-        )
-    );
+    let ran = changed(|file| file.truncate(10)).etl(&["dump", "sample.etl"]);
+    assert_eq!((ran.code, ran.text().as_str()), (Some(1), ""));
+    let expected =
+        "etl: sample.etl: at offset 0x0: the file ends within the header of the first buffer\n";
+    assert_eq!(ran.said, expected);
 }
 
 #[test]
 fn files_of_other_formats_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let sample = sample(|_| {});
+    let folder = sample();
     let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let xml = wide("\u{FEFF}<Events>");
     for (start, name, advice) in [
         (
-            b"version https://git-lfs.github.com/spec/v1\noid".to_vec(),
+            &b"version https://git-lfs.github.com/spec/v1\noid"[..],
             "a Git LFS pointer",
             "`git lfs pull`",
         ),
-        (b"ElfFile\0".to_vec(), "an event log (.evtx)", "Event Viewer"),
-        (b"\x30\0\0\0LfLe".to_vec(), "an event log from Windows Server 2003", "Event Viewer"),
-        (b"Nettrace\x14\0\0\0!FastSerialization.1".to_vec(), ".NET EventPipe", "PerfView"),
-        (b"\x14\0\0\0!FastSerialization.1".to_vec(), "(.etlx)", ".etl file"),
-        (b"PK\x03\x04\x14".to_vec(), "a zip archive", "extract"),
-        (b"\x1F\x8B\x08".to_vec(), "a gzip archive", "extract"),
-        (b"MSCF\0\0\0\0".to_vec(), "a cabinet", "extract"),
-        (b"\x0A\x0D\x0D\x0A".to_vec(), "a packet capture (.pcapng)", "Wireshark"),
-        (b"\xC1\x1F\xFC\xC1".to_vec(), "a stream of a CTF trace", "Babeltrace"),
-        (b"/* CTF 1.8 */".to_vec(), "the metadata of a CTF trace", "Babeltrace"),
-        (b"MZ\x90\0".to_vec(), "a Windows program, driver or library", "--image"),
-        (b"<instrumentationManifest".to_vec(), "a manifest", "--man"),
-        (wide("\u{FEFF}<Events>"), "XML or HTML text", "a decoder"),
-        (vec![0; 72], "a blank file", "no session wrote"),
-        (Vec::new(), "an empty file", "nothing was written"),
+        (b"ElfFile\0", "an event log (.evtx)", "Event Viewer"),
+        (b"\x30\0\0\0LfLe", "an event log from Windows Server 2003", "Event Viewer"),
+        (b"Nettrace\x14\0\0\0!FastSerialization.1", ".NET EventPipe", "PerfView"),
+        (b"\x14\0\0\0!FastSerialization.1", "(.etlx)", ".etl file"),
+        (b"PK\x03\x04\x14", "a zip archive", "extract"),
+        (b"\x1F\x8B\x08", "a gzip archive", "extract"),
+        (b"MSCF\0\0\0\0", "a cabinet", "extract"),
+        (b"\x0A\x0D\x0D\x0A", "a packet capture (.pcapng)", "Wireshark"),
+        (b"\xC1\x1F\xFC\xC1", "a stream of a CTF trace", "Babeltrace"),
+        (b"/* CTF 1.8 */", "the metadata of a CTF trace", "Babeltrace"),
+        (b"MZ\x90\0", "a Windows program, driver or library", "--image"),
+        (b"<instrumentationManifest", "a manifest", "--man"),
+        (&xml, "XML or HTML text", "a decoder"),
+        (&[0; 72], "a blank file", "no session wrote"),
+        (b"", "an empty file", "nothing was written"),
     ] {
-        let path = folder.path().join("other.etl");
         let length = if start.is_empty() { 0 } else { 600 };
-        fs::write(&path, [start.clone(), vec![0; length - start.len()]].concat()).unwrap();
-        let path = path.to_str().unwrap();
+        folder.write("other.etl", [start, &vec![0; length - start.len()]].concat());
         for arguments in [
-            &["dump", path][..],
-            &["stats", path],
-            &["merge", "--out", "never.etl", path],
-            &["report", "--out", "never.html", path],
-            &["dump", &sample.path, "--man", path],
-            &["dump", &sample.path, "--image", path],
-            &["dump", &sample.path, "--mof", path],
-            &["dump", &sample.path, "--tmf", path],
-            &["dump", &sample.path, "--pdb", path],
+            &["dump", "other.etl"][..],
+            &["stats", "other.etl"],
+            &["merge", "--out", "never.etl", "other.etl"],
+            &["report", "--out", "never.html", "other.etl"],
+            &["dump", "sample.etl", "--man", "other.etl"],
+            &["dump", "sample.etl", "--image", "other.etl"],
+            &["dump", "sample.etl", "--mof", "other.etl"],
+            &["dump", "sample.etl", "--tmf", "other.etl"],
+            &["dump", "sample.etl", "--pdb", "other.etl"],
         ] {
-            let output = etl(arguments);
-            let complaint = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(1), "{complaint}");
-            let is_own =
-                arguments[1] != path && arguments.contains(&"--man") && start.contains(&b'<')
-                    || arguments.contains(&"--image") && start.starts_with(b"MZ");
-            let names = complaint.contains(name) && complaint.contains(advice);
-            assert!(names || is_own, "{arguments:?}: {complaint}");
-            assert_eq!(complaint.lines().count(), 1, "{complaint}");
+            // The option for files of this format.
+            let own = match start {
+                [b'M', b'Z', ..] => "--image",
+                _ if start.contains(&b'<') => "--man",
+                _ => "",
+            };
+            let texts = if arguments.contains(&own) { &[][..] } else { &[name, advice] };
+            folder.etl(arguments).fails(1, texts);
         }
     }
-    let output = etl(&["dump", &sample.path, "--man", &sample.path]);
-    let complaint = text(&output.stderr);
-    assert!(complaint.contains("it is a trace (.etl); name it without an option"), "{complaint}");
+    let ran = folder.etl(&["dump", "sample.etl", "--man", "sample.etl"]);
+    ran.fails(1, &["it is a trace (.etl); name it without an option"]);
 }
 
 #[test]
@@ -199,18 +166,14 @@ fn an_event_with_damaged_metadata_keeps_its_names() {
     cut.extend([0x13, 0, 1, 0]);
     let size = u16::try_from(cut.len()).unwrap();
     cut[..2].copy_from_slice(&size.to_le_bytes());
-    let mut event =
-        trace::trace_logging_event(0, trace::header(ClockType::Qpc, 0x1000, 1).start_clock);
+    let header = trace::header(ClockType::Qpc, 0x1000, 1);
+    let mut event = trace::trace_logging_event(0, header.start_clock);
     event.extended[0].data = cut;
     event.extended[1].data = deep.finish();
     event.user_data = vec![7, 0, 0, 0, 0xAA, 0, 0, 0];
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("deep.etl");
-    let header = trace::header(ClockType::Qpc, 0x1000, 1);
-    fs::write(&path, trace::of_records(header.clone(), header.start_clock, [event])).unwrap();
-    let output = etl(&["dump", "--format", "json", path.to_str().unwrap()]);
-    let lines = text(&output.stdout);
-    let event: serde_json::Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
+    let file = trace::of_records(header.clone(), header.start_clock, [event]);
+    let folder = Folder::with("deep.etl", file);
+    let event = folder.etl(&["dump", "--format", "json", "deep.etl"]).lines().remove(1);
     assert_eq!(event["event"], "Deep");
     assert_eq!(event["provider_name"], "Contoso.Cut");
     assert_eq!(event["leftover"], "07000000aa000000");
@@ -222,117 +185,85 @@ fn an_event_with_damaged_metadata_keeps_its_names() {
 }
 
 #[test]
-fn missing_files_cause_one_error_line() {
-    let output = etl(&["dump", "no-such.etl"]);
-    assert_eq!(output.status.code(), Some(1));
-    let complaint = text(&output.stderr);
-    assert!(complaint.starts_with("etl: no-such.etl: cannot read the file: "));
-    let sample = sample(|_| {});
-    let output = etl(&["dump", &sample.path, "--man", "no-such.man"]);
-    assert_eq!(output.status.code(), Some(1));
-    let complaint = text(&output.stderr);
-    assert!(complaint.starts_with("etl: cannot read the manifest no-such.man: "));
-}
-
-#[test]
-fn malformed_manifest_is_located() {
-    let sample = sample(|_| {});
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("bad.man");
-    fs::write(&path, "<instrumentationManifest>\n </oops>").unwrap();
-    let output = etl(&["dump", &sample.path, "--man", path.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(1));
-    let complaint = text(&output.stderr);
-    assert!(complaint.contains("bad.man: line 2, column 2: the XML is malformed: "), "{complaint}");
+fn missing_files_and_malformed_manifests_cause_one_error_line() {
+    let folder = sample();
+    folder.write("bad.man", "<instrumentationManifest>\n </oops>");
+    folder.etl(&["dump", "no-such.etl"]).fails(1, &["etl: no-such.etl: cannot read the file: "]);
+    let ran = folder.etl(&["dump", "sample.etl", "--man", "no-such.man"]);
+    ran.fails(1, &["etl: cannot read the manifest no-such.man: "]);
+    let ran = folder.etl(&["dump", "sample.etl", "--man", "bad.man"]);
+    ran.fails(1, &["bad.man: line 2, column 2: the XML is malformed: "]);
 }
 
 #[test]
 fn skipped_parts_of_a_manifest_are_reported() {
-    let sample = sample(|_| {});
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("newer.man");
-    let newer = trace::MANIFEST.replace("win:Boolean", "win:Flag");
-    fs::write(&path, newer).unwrap();
-    let output = etl(&["dump", &sample.path, "--man", path.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0));
-    let warnings = text(&output.stderr);
-    let warnings: Vec<&str> = warnings.lines().collect();
+    let folder = sample();
+    folder.write("newer.man", trace::MANIFEST.replace("win:Boolean", "win:Flag"));
+    let said = folder.etl(&["dump", "sample.etl", "--man", "newer.man"]).ok().said;
+    let warnings: Vec<&str> = said.lines().collect();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(
-        warnings[0].ends_with(
-            "newer.man: line 57, column 37: inType \"win:Flag\" is not defined; skipping template \
-             \"Everything\""
-        ),
-        "{warnings:?}"
-    );
+    let expected = "newer.man: line 57, column 37: inType \"win:Flag\" is not defined; skipping \
+                    template \"Everything\"";
+    assert!(warnings[0].ends_with(expected), "{warnings:?}");
     assert!(warnings[1].ends_with("skipping event \"3\""), "{warnings:?}");
 }
 
 #[test]
 fn invalid_usage_exits_with_2() {
-    assert_eq!(etl(&[]).status.code(), Some(2));
-    assert_eq!(etl(&["dump"]).status.code(), Some(2));
-    assert_eq!(etl(&["undump", "x"]).status.code(), Some(2));
-    let output = etl(&["dump", "x.etl", "--format", "xml"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(etl(&["--help"]).status.code(), Some(0));
+    for (arguments, code) in [
+        (&[][..], 2),
+        (&["dump"], 2),
+        (&["undump", "x"], 2),
+        (&["dump", "x.etl", "--format", "xml"], 2),
+        (&["dump", "x.etl", "--keyword", "many"], 2),
+        (&["--help"], 0),
+    ] {
+        assert_eq!(Folder::new().etl(arguments).code, Some(code), "{arguments:?}");
+    }
 }
 
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     let header = trace::header(ClockType::Qpc, 0x1_0000, 1);
     let (file, _) = trace::file(header, 3000, Losses::default());
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("long.etl");
-    fs::write(&path, file).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_etl"))
-        .args(["dump", path.to_str().unwrap(), "--format", "json"])
+    let folder = Folder::with("long.etl", file);
+    let mut child = folder
+        .command(&["dump", "long.etl", "--format", "json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.stderr, b"");
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn output_that_cannot_be_written_is_an_error() {
-    let sample = sample(|_| {});
+    let folder = sample();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-        .args(["dump", &sample.path])
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let complaint = text(&output.stderr);
-    assert!(complaint.starts_with("etl: cannot write to standard output: "), "{complaint}");
+    let ran = Ran::of(folder.command(&["dump", "sample.etl"]).stdout(full));
+    ran.fails(1, &["etl: cannot write to standard output: "]);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn files_without_end_and_folders_are_refused() {
-    let sample = sample(|_| {});
-    let folder = Path::new(&sample.path).parent().unwrap().to_str().unwrap();
+    let folder = sample();
     for (option, file, said) in [
         ("--man", "/dev/zero", "it is larger than 64 MiB"),
         ("--mof", "/dev/zero", "it is larger than 64 MiB"),
         ("--tmf", "/dev/zero", "is larger than 64 MiB, the limit for a TMF file"),
         ("--pdb", "/dev/zero", "it is not a PDB of version 7"),
-        ("--man", folder, "Is a directory"),
-        ("--image", folder, "Is a directory"),
-        ("--mof", folder, "Is a directory"),
-        ("--pdb", folder, "Is a directory"),
-        ("--out", folder, "is a directory"),
+        ("--man", "/tmp", "Is a directory"),
+        ("--image", "/tmp", "Is a directory"),
+        ("--mof", "/tmp", "Is a directory"),
+        ("--pdb", "/tmp", "Is a directory"),
+        ("--out", "/tmp", "is a directory"),
     ] {
-        let output = etl(&["dump", &sample.path, option, file]);
-        let complaint = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{option} {file}: {complaint}");
-        assert!(complaint.contains(said) && complaint.contains(file), "{option}: {complaint}");
-        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        folder.etl(&["dump", "sample.etl", option, file]).fails(1, &[said, file]);
     }
 }
 
@@ -340,85 +271,67 @@ fn files_without_end_and_folders_are_refused() {
 #[cfg(target_os = "linux")]
 fn output_goes_into_pipes_devices_and_the_files_of_links() {
     use std::os::unix::fs::{FileTypeExt as _, symlink};
-    let sample = sample(|_| {});
-    let folder = Path::new(&sample.path).parent().unwrap();
-    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let (pipe, full, link, file) = (path("pipe"), path("full"), path("link"), path("file"));
-    let expected = etl(&["dump", &sample.path]).stdout;
-    fs::write(&file, "old").unwrap();
-    symlink(&file, &link).unwrap();
-    let output = etl(&["dump", &sample.path, "--out", &link]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "the link was replaced");
-    assert_eq!(fs::read(&file).unwrap(), expected);
+    let folder = sample();
+    let expected = folder.etl(&["dump", "sample.etl"]).bytes;
+    let is_link = |name| fs::symlink_metadata(folder.path(name)).unwrap().is_symlink();
+    folder.write("file", "old");
+    symlink("file", folder.path("link")).unwrap();
+    symlink("missing", folder.path("dangling")).unwrap();
+    for (link, file) in [("link", "file"), ("dangling", "missing")] {
+        folder.etl(&["dump", "sample.etl", "--out", link]).ok();
+        assert!(is_link(link), "the link was replaced");
+        assert_eq!(folder.read(file), expected);
+    }
 
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = folder.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
         move || fs::read(pipe).unwrap()
     });
     // Lets the reader end, even if the pipe was replaced.
     let kept = fs::File::options().read(true).write(true).open(&pipe).unwrap();
-    let output = etl(&["dump", &sample.path, "--out", &pipe]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    folder.etl(&["dump", "sample.etl", "--out", "pipe"]).ok();
     drop(kept);
     assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo(), "the pipe was replaced");
     assert_eq!(reader.join().unwrap(), expected);
 
-    let (missing, dangling) = (path("missing"), path("dangling"));
-    symlink(&missing, &dangling).unwrap();
-    let output = etl(&["dump", &sample.path, "--out", &dangling]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink(), "the link was replaced");
-    assert_eq!(fs::read(&missing).unwrap(), expected);
-
-    symlink("/dev/full", &full).unwrap();
+    symlink("/dev/full", folder.path("full")).unwrap();
     for command in ["dump", "report", "merge"] {
-        let output = etl(&[command, &sample.path, "--out", &full]);
-        let complaint = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{command}: {complaint}");
-        assert!(complaint.contains("No space left on device"), "{command}: {complaint}");
-        assert!(fs::symlink_metadata(&full).unwrap().is_symlink(), "the device was replaced");
+        let ran = folder.etl(&[command, "sample.etl", "--out", "full"]);
+        assert_eq!(ran.code, Some(1), "{command}: {}", ran.said);
+        assert!(ran.said.contains("No space left on device"), "{command}: {}", ran.said);
+        assert!(is_link("full"), "the device was replaced");
     }
 }
 
 #[test]
 fn an_input_file_is_never_replaced() {
-    let sample = sample(|_| {});
-    let content = fs::read(&sample.path).unwrap();
-    let manifest = manifest();
-    let manifest = manifest.to_str().unwrap();
-    let part = format!("{}.part", sample.path);
-    fs::write(&part, &content).unwrap();
+    let folder = sample();
+    folder.write("sample.etl.part", bytes());
+    let content = fs::read(trace::manifest_path()).unwrap();
+    folder.write("copy.man", &content).write("a.pdb", "old");
     for (command, input, out) in [
-        ("dump", sample.path.as_str(), sample.path.as_str()),
-        ("report", &sample.path, &sample.path),
-        ("merge", &sample.path, &sample.path),
+        ("dump", "sample.etl", "sample.etl"),
+        ("report", "sample.etl", "sample.etl"),
+        ("merge", "sample.etl", "sample.etl"),
         // The temporary file would replace it.
-        ("merge", &part, &sample.path),
+        ("merge", "sample.etl.part", "sample.etl"),
+        ("dump", "sample.etl", "copy.man"),
     ] {
-        let output = etl(&[command, input, "--man", manifest, "--out", out]);
-        assert_eq!(output.status.code(), Some(1), "{command}");
-        assert_eq!(
-            text(&output.stderr),
-            format!("etl: cannot write {out}: it is an input file; name another file with --out\n")
-        );
-        for file in [&sample.path, &part] {
-            assert!(fs::read(file).unwrap() == content, "{command} has replaced {file}");
+        let ran = folder.etl(&[command, input, "--man", "copy.man", "--out", out]);
+        assert_eq!(ran.code, Some(1), "{command}");
+        let expected =
+            format!("etl: cannot write {out}: it is an input file; name another file with --out\n");
+        assert_eq!(ran.said, expected);
+        for file in ["sample.etl", "sample.etl.part"] {
+            assert!(folder.read(file) == bytes(), "{command} has replaced {file}");
         }
     }
-    fs::remove_file(&part).unwrap();
-    let pdb = Path::new(&sample.path).with_file_name("a.pdb");
-    fs::write(&pdb, "old").unwrap();
-    let folder = pdb.parent().unwrap().to_str().unwrap();
-    let output = etl(&["dump", &sample.path, "--symbols", folder, "--out", pdb.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(fs::read(&pdb).unwrap(), b"old");
-    let copy = format!("{}.man", sample.path);
-    fs::copy(manifest, &copy).unwrap();
-    let output = etl(&["dump", &sample.path, "--man", &copy, "--out", &copy]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(fs::read(copy).unwrap(), fs::read(manifest).unwrap());
+    assert_eq!(folder.read("copy.man"), content);
+    let ran = folder.etl(&["dump", "sample.etl", "--symbols", ".", "--out", "a.pdb"]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(folder.read("a.pdb"), b"old");
 }
 
 #[test]
@@ -431,73 +344,58 @@ fn a_report_has_all_events_with_their_kinds_threads_and_problems() {
     let size = usize::from(u16::from_le_bytes([file[first], file[first + 1]]));
     file[first + size - 5] = 0x7F;
     file.truncate(file.len() - 8);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sample.etl");
-    fs::write(&path, file).unwrap();
-    let path = path.to_str().unwrap();
-    let page = folder.path().join("page.html");
-    let output =
-        etl(&["report", path, "--man", manifest().to_str().unwrap(), "-o", page.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(1), "the end of the file is missing");
-    let data = page::data(&fs::read_to_string(page).unwrap());
-    insta::assert_snapshot!(data.replace(path, "sample.etl"));
+    let folder = Folder::with("sample.etl", file);
+    let ran = folder.etl(&["report", "sample.etl", "--man", &manifest(), "-o", "page.html"]);
+    assert_eq!(ran.code, Some(1), "the end of the file is missing");
+    let page = String::from_utf8(folder.read("page.html")).unwrap();
+    insta::assert_snapshot!(page::data(&page));
 }
 
 #[test]
 fn a_report_says_how_many_events_it_leaves_out() {
-    let sample = sample(|_| {});
-    let page = Path::new(&sample.path).with_extension("html");
-    let page = page.to_str().unwrap();
-    for (limit, said) in [
-        ("20", String::new()),
-        ("5", format!("etl: {page}: shows 5 of 20 events; --limit sets how many\n")),
-    ] {
-        let output = etl(&["report", &sample.path, "--limit", limit, "-o", page]);
-        assert_eq!(output.status.code(), Some(0));
-        assert_eq!(text(&output.stderr), said);
+    let folder = sample();
+    for (limit, said) in
+        [("20", ""), ("5", "etl: sample.html: shows 5 of 20 events; --limit sets how many\n")]
+    {
+        let ran = folder.etl(&["report", "sample.etl", "--limit", limit, "-o", "sample.html"]);
+        assert_eq!(ran.ok().said, said);
     }
 }
 
 /// Returns the selected events as JSON lines, without the header.
-fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
-    let sample = sample(|_| {});
+fn selected(arguments: &[&str]) -> Vec<Value> {
     let manifest = manifest();
-    let mut all = vec!["dump", &sample.path, "--format", "json", "--man"];
-    all.push(manifest.to_str().unwrap());
-    all.extend(arguments);
-    let output = etl(&all);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let lines = text(&output.stdout);
-    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
-    lines.filter(|line: &serde_json::Value| line["record"] == "event").collect()
+    let all = ["dump", "sample.etl", "--format", "json", "--man", &manifest];
+    let lines = sample().etl(&[&all, arguments].concat()).ok().lines();
+    lines.into_iter().filter(|line| line["record"] == "event").collect()
 }
 
 #[test]
 fn events_are_selected() {
-    assert_eq!(selected(&[]).len(), 20);
     // Each provider has ten events; the manifest provider's events alternate between start and
     // stop.
     let described = selected(&["--provider", "contoso.sample"]);
-    assert_eq!(described.len(), 10);
     assert!(described.iter().all(|event| event["event"] == "Progress"));
-    assert_eq!(selected(&["--event", "RequestStart"]).len(), 5);
-    assert_eq!(selected(&["--event", "RequestStart", "--event", "2"]).len(), 10);
-    assert_eq!(selected(&["--level", "4"]).len(), 10);
-    assert_eq!(selected(&["--keyword", "0x1"]).len(), 10);
-    assert_eq!(selected(&["--keyword", "0x2"]).len(), 20);
-    let activity = "a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1";
-    assert_eq!(selected(&["--activity", activity]).len(), 5, "it is a related one");
-    let bad = etl(&["dump", "x.etl", "--keyword", "many"]);
-    assert_eq!(bad.status.code(), Some(2));
+    for (arguments, count) in [
+        (&[][..], 20),
+        (&["--provider", "contoso.sample"], 10),
+        (&["--event", "RequestStart"], 5),
+        (&["--event", "RequestStart", "--event", "2"], 10),
+        (&["--level", "4"], 10),
+        (&["--keyword", "0x1"], 10),
+        (&["--keyword", "0x2"], 20),
+        // It is a related one.
+        (&["--activity", "a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1"], 5),
+    ] {
+        assert_eq!(selected(arguments).len(), count, "{arguments:?}");
+    }
 }
 
 #[test]
 fn csv_has_a_line_for_each_event() {
-    let sample = sample(|_| {});
-    let output = etl(&["dump", &sample.path, "--format", "csv"]);
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output.stderr), "");
-    let mut reader = csv::Reader::from_reader(output.stdout.as_slice());
+    let ran = sample().etl(&["dump", "sample.etl", "--format", "csv"]).ok();
+    assert_eq!(ran.said, "");
+    let mut reader = csv::Reader::from_reader(ran.bytes.as_slice());
     let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
     assert_eq!(rows.len(), 20);
     assert_eq!(&rows[0][5], "Progress");
@@ -506,11 +404,7 @@ fn csv_has_a_line_for_each_event() {
 
 #[test]
 fn statistics_count_by_provider_event_and_level() {
-    let sample = sample(|_| {});
-    let manifest = manifest();
-    let output = etl(&["stats", &sample.path, "--man", manifest.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0));
-    let said = text(&output.stdout);
+    let said = sample().etl(&["stats", "sample.etl", "--man", &manifest()]).ok().text();
     let row = |name: &str| {
         let line = said.lines().find(|line| line.contains(name)).unwrap_or_default();
         line.split(['│', '┆']).map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()

@@ -1,10 +1,9 @@
 //! `etl compare`: comparisons with files whose form follows Microsoft's documentation of the
 //! decoders. None of these files comes from a Windows machine.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
+use crate::run::{Folder, Ran, manifest};
 use etl_file::ClockType;
 use etl_file::write::Losses;
 use etl_fixtures::trace;
@@ -14,58 +13,44 @@ use serde_json::{Value, json};
 const EVENTS: u32 = 40;
 
 struct Trace {
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 impl Trace {
     fn new() -> Self {
         let header = trace::header(ClockType::Qpc, 0x1000, 2);
         let (file, _) = trace::file(header, EVENTS, Losses::default());
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("fixture.etl"), file).unwrap();
-        Self { folder }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        Self { folder: Folder::with("fixture.etl", file) }
     }
 
     /// Returns an independent decoder's output in a Windows decoder's form.
     fn foreign(&self, form: &str) -> Vec<u8> {
         let script = support::oracle("event_xml.py");
-        support::run_python([
-            script.as_path(),
-            Path::new(form),
-            &self.path("fixture.etl"),
-            &manifest(),
-        ])
+        let file = self.folder.path("fixture.etl");
+        support::run_python([&script, Path::new(form), &file, Path::new(&manifest())])
     }
 
     fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> &Self {
-        fs::write(self.path(name), contents).unwrap();
+        self.folder.write(name, contents);
         self
     }
 
-    fn compare(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_etl"))
-            .current_dir(self.folder.path())
-            .args(["compare", "fixture.etl", "--man"])
-            .arg(manifest())
-            .args(arguments)
-            .output()
-            .unwrap()
+    fn compare(&self, arguments: &[&str]) -> Ran {
+        let all = ["compare", "fixture.etl", "--man", &manifest()];
+        self.folder.etl(&[&all, arguments].concat())
     }
 
     /// Compares with one file, and returns the exit code and the report about the file.
     fn json(&self, name: &str, more: &[&str]) -> (i32, Value) {
-        let output = self.compare(&[&["--json", name], more].concat());
-        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-        (output.status.code().unwrap(), said["files"][0].clone())
+        let ran = self.compare(&[&["--json", name], more].concat());
+        let said: Value = serde_json::from_slice(&ran.bytes).unwrap();
+        (ran.code.unwrap(), said["files"][0].clone())
     }
 }
 
-fn manifest() -> PathBuf {
-    trace::manifest_path()
+/// Returns the listed differences.
+fn listed(said: &Value) -> &[Value] {
+    said["listed"].as_array().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -95,10 +80,8 @@ fn an_independent_decoder_agrees_in_every_form() {
         .write("tracerpt.xml", trace.foreign("tracerpt"))
         .write("winevent.json", trace.foreign("winevent"))
         .write("tdh.jsonl", trace.foreign("tdh"));
-    let output = trace.compare(&["tracerpt.xml", "winevent.json", "tdh.jsonl"]);
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert_eq!(text(&output.stderr), "");
+    let ran = trace.compare(&["tracerpt.xml", "winevent.json", "tdh.jsonl"]).ok();
+    assert_eq!(ran.said, "");
     // 14 properties for each event; 3 fields for each manifest event and 10 values for each other
     // event.
     let counts = format!(
@@ -108,7 +91,7 @@ fn an_independent_decoder_agrees_in_every_form() {
         EVENTS / 2 * (3 + 10)
     );
     assert_eq!(
-        said,
+        ran.text(),
         format!(
             "fixture.etl: 40 events\n\
              tracerpt.xml (event XML): {counts}, 1 classic or kernel events omitted: equal\n\
@@ -163,12 +146,7 @@ fn each_changed_value_is_found_in_every_form() {
             assert!(whole.contains(&from), "{name}: {from}");
             trace.write(name, whole.replacen(&from, &to, 1));
             let (code, said) = trace.json(name, &[]);
-            let found: Vec<&str> = said["listed"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|one| one["field"].as_str().unwrap())
-                .collect();
+            let found: Vec<_> = listed(&said).iter().map(|one| &one["field"]).collect();
             assert_eq!(found, [field], "{name}: {from} to {to}: {said:#}");
             assert_eq!(code, 1, "{name}: {field}");
             assert_eq!(said["compared"], EVENTS, "{name}: {field}");
@@ -224,10 +202,9 @@ const DATA: &str = "<EventData><Data Name='request'>0</Data><Data Name='kind'>Re
 fn differences(contents: &[u8]) -> (i32, Vec<Value>) {
     let trace = Trace::new();
     let (code, said) = trace.write("other", contents).json("other", &[]);
-    let listed = said["listed"].as_array().unwrap().clone();
-    let theirs = |one: &Value| one["theirs"] != Value::Null || one["field"] != "event";
+    let theirs = |one: &&Value| one["theirs"] != Value::Null || one["field"] != "event";
     assert_eq!(said["compared"], 1, "{said:#}");
-    (code, listed.into_iter().filter(theirs).collect())
+    (code, listed(&said).iter().filter(theirs).cloned().collect())
 }
 
 #[test]
@@ -262,14 +239,9 @@ fn an_event_written_by_hand_is_equal_in_every_container() {
 fn get_win_event_states_no_fields_of_trace_logging_events() {
     let trace = Trace::new();
     let (_, said) = trace.write("none", "[]").json("none", &["--limit", "40"]);
-    let names: Vec<&str> = said["listed"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["event"].as_str().unwrap())
-        .collect();
+    let mut names = listed(&said).iter().map(|one| one["event"].as_str().unwrap());
     // The other events come from the manifest's provider.
-    let name = names.iter().find(|name| !name.contains("Fixture.Device"));
+    let name = names.find(|name| !name.contains("Fixture.Device"));
     let time = name.unwrap().split(' ').next().unwrap();
     let error = "<ProcessingErrorData><ErrorCode>15003</ErrorCode></ProcessingErrorData>";
     for data in ["", "<EventData/>", error] {
@@ -279,15 +251,13 @@ fn get_win_event_states_no_fields_of_trace_logging_events() {
         );
         let contents = json!({ "events": [{ "xml": xml }] }).to_string();
         let (_, said) = trace.write("winevent.json", contents).json("winevent.json", &[]);
-        let others = |said: &Value| {
-            let listed = said["listed"].as_array().unwrap().iter();
-            listed.filter(|one| one["field"] != "event").count()
-        };
+        let others =
+            |said: &Value| listed(said).iter().filter(|one| one["field"] != "event").count();
         assert_eq!(said["compared"], 1, "{said:#}");
         assert_eq!(said["undecoded"], 1, "{said:#}");
         assert_eq!(said["unstated"]["provider name"], 1, "{said:#}");
         assert_eq!((&said["fields"], others(&said)), (&json!(0), 0), "{said:#}");
-        let shown = text(&trace.compare(&["winevent.json"]).stdout);
+        let shown = trace.compare(&["winevent.json"]).text();
         let line = "the fields are not stated for 1 TraceLogging events";
         assert!(shown.contains(line), "{shown}");
         // tracerpt can decode such events, so a missing field is a difference.
@@ -362,13 +332,8 @@ fn what_is_not_stated_is_not_compared_and_said() {
     let said = trace.write("other.xml", event(system, DATA)).json("other.xml", &[]).1;
     assert_eq!(said["unstated"], json!({ "process": 1, "thread": 1, "processor": 1 }));
     // The null GUID can be omitted, but no other GUID.
-    let fields: Vec<&Value> = said["listed"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["field"])
-        .filter(|field| **field != "event")
-        .collect();
+    let fields = listed(&said).iter().map(|one| &one["field"]);
+    let fields: Vec<_> = fields.filter(|field| **field != "event").collect();
     assert_eq!(fields, ["activity", "related activity"]);
 }
 
@@ -379,13 +344,12 @@ fn a_file_without_events_does_not_agree() {
         let (code, said) = trace.write("other", contents).json("other", &["--limit", "3"]);
         assert_eq!(code, 1, "{contents}");
         assert_eq!(said["only_ours"], EVENTS);
-        assert_eq!(said["listed"].as_array().unwrap().len(), 3);
+        assert_eq!(listed(&said).len(), 3);
     }
     // Neither side has events from this provider, so nothing was compared.
-    let output = trace.compare(&["other", "--provider", "No.Such"]);
-    assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stdout);
-    assert!(said.contains("nothing was compared"), "{said}");
+    let ran = trace.compare(&["other", "--provider", "No.Such"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.text().contains("nothing was compared"), "{}", ran.text());
 }
 
 #[test]
@@ -416,17 +380,10 @@ fn files_that_cannot_be_read_cause_one_clear_error() {
         (b"\xFF\xFE<", "it is neither UTF-8 nor UTF-16"),
         (b"time,id", "it is neither XML nor JSON"),
     ] {
-        trace.write("other", contents);
-        let output = trace.compare(&["other"]);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.starts_with("etl: cannot read other: "), "{said}");
-        assert!(said.contains(expected), "{said}: {expected}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let ran = trace.write("other", contents).compare(&["other"]);
+        ran.fails(2, &["etl: cannot read other: ", expected]);
     }
-    let output = trace.compare(&["missing"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("cannot read missing: "));
+    trace.compare(&["missing"]).fails(2, &["cannot read missing: "]);
 }
 
 #[test]
@@ -435,8 +392,7 @@ fn elements_that_are_nested_without_end_are_an_error() {
     let deep = "<Events>".repeat(100_000);
     let closed = format!("{deep}{}", "</Events>".repeat(100_000));
     for contents in [deep, closed] {
-        let output = trace.write("other", contents).compare(&["other"]);
-        let code = output.status.code();
+        let code = trace.write("other", contents).compare(&["other"]).code;
         assert!(matches!(code, Some(1 | 2)), "{code:?}");
     }
 }
@@ -446,8 +402,7 @@ fn control_characters_of_a_file_do_not_reach_the_terminal() {
     let trace = Trace::new();
     let data = DATA.replace("Read ", "\u{202E}&#x9;x");
     trace.write("other", event(SYSTEM, &data));
-    let output = trace.compare(&["other"]);
-    let said = text(&output.stdout);
+    let said = trace.compare(&["other"]).text();
     assert!(said.contains("\\u{202e}\\tx"), "{said}");
     assert!(!said.contains('\u{202E}'), "{said}");
 }
@@ -461,11 +416,8 @@ fn events_of_the_other_file_alone_are_named_and_left_out_by_their_providers() {
     let file = format!("<Events>{own}{more}{foreign}</Events>");
     let written = trace.write("other.xml", file);
     let named = |said: &Value| -> Vec<String> {
-        let listed = said["listed"].as_array().unwrap().iter();
-        listed
-            .filter(|one| one["theirs"] == "present")
-            .map(|one| one["event"].as_str().unwrap().to_owned())
-            .collect()
+        let listed = listed(said).iter().filter(|one| one["theirs"] == "present");
+        listed.map(|one| one["event"].as_str().unwrap().to_owned()).collect()
     };
     let (_, said) = written.json("other.xml", &[]);
     let time = "2026-01-02T03:04:05.0020000Z";

@@ -1,47 +1,27 @@
 //! Kernel events, names and stacks in the `etl` command's output.
 
-use std::fs;
 use std::io::Cursor;
-use std::path::PathBuf;
-use std::process::Command;
 
 use crate::page;
+use crate::run::Folder;
 use etl::stats::Stats;
-use etl_file::write::{ClassicRecord, KernelForm, KernelRecord, WppRecord};
+use etl_file::write::{ClassicRecord, WppRecord};
 use etl_file::{
     Catalog, EncodedRecord, EventRecord, ExtendedItem, FirstPass, LogFileHeader, Pipeline,
     TraceFile,
 };
 use etl_fixtures::{kernel_records, trace};
 use serde_json::Value as Json;
-use tempfile::TempDir;
 
 pub const NTOSKRNL: u64 = 0xFFFF_F801_0000_0000;
 pub const APP: u64 = 0x7FF6_0000_0000;
 
 pub fn kernel(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
-    let record = KernelRecord {
-        hook,
-        version,
-        timestamp,
-        thread_id: 9,
-        process_id: 7,
-        payload,
-        ..KernelRecord::default()
-    };
-    EncodedRecord::try_from(&record).unwrap()
+    EncodedRecord::try_from(&kernel_records::event(hook, version, timestamp, payload)).unwrap()
 }
 
 pub fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
-    let record = KernelRecord {
-        form: KernelForm::PerfInfo,
-        hook,
-        version: 2,
-        timestamp,
-        payload,
-        ..KernelRecord::default()
-    };
-    EncodedRecord::try_from(&record).unwrap()
+    EncodedRecord::try_from(&kernel_records::perfinfo(hook, timestamp, payload)).unwrap()
 }
 
 pub fn image(time: i64, process: u32, base: u64, path: &str) -> EncodedRecord {
@@ -91,36 +71,20 @@ fn bytes_of(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
     trace::of_records(LogFileHeader::default(), 1000, records)
 }
 
-/// Writes the records to a file.
-fn file() -> (TempDir, PathBuf) {
-    let bytes = bytes_of(records());
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kernel.etl");
-    fs::write(&path, bytes).unwrap();
-    (folder, path)
+/// Writes the records to a file, `kernel.etl`.
+fn file() -> Folder {
+    Folder::with("kernel.etl", bytes_of(records()))
 }
 
 /// Runs the program, and returns its standard output and standard error.
 fn etl(arguments: &[&str]) -> (String, String) {
-    let (_folder, path) = file();
-    let (command, options) = arguments.split_first().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-        .arg(command)
-        .arg(&path)
-        .args(options)
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let (out, messages) = (text(output.stdout), text(output.stderr));
-    assert!(output.status.success(), "{messages}");
-    (out, messages)
+    let ran = file().etl(&[arguments, &["kernel.etl"]].concat()).ok();
+    (ran.text(), ran.said)
 }
 
 fn json(options: &[&str]) -> Vec<Json> {
-    let mut arguments = vec!["dump", "--format", "json"];
-    arguments.extend(options);
-    let (out, _) = etl(&arguments);
-    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let arguments = [&["dump", "--format", "json", "kernel.etl"], options].concat();
+    file().etl(&arguments).ok().lines()
 }
 
 fn event<'a>(lines: &'a [Json], provider: &str, name: &str) -> &'a Json {
@@ -234,20 +198,12 @@ fn stats_count_kernel_events_by_class_and_event() {
 
 #[test]
 fn a_perfetto_timeline_has_the_places_of_stacks_and_their_counts() {
-    let (_folder, path) = file();
-    let out = path.with_extension("pftrace");
-    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-        .args(["dump", "--format", "perfetto", "--names"])
-        .arg(&path)
-        .arg("--out")
-        .arg(&out)
-        .output()
-        .unwrap();
-    let messages = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{messages}");
+    let folder = file();
+    let arguments = ["--format", "perfetto", "--names", "kernel.etl", "--out", "out.pftrace"];
+    let messages = folder.etl(&[&["dump"][..], &arguments].concat()).ok().said;
     let count = "stacks: 1 joined with their events, 1 unmatched";
     assert!(messages.contains(count), "{messages}");
-    let bytes = fs::read(&out).unwrap();
+    let bytes = folder.read("out.pftrace");
     let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
     for text in ["ntoskrnl.exe+0x10", "app.exe+0x20", "etl.stacks_unmatched"] {
         assert!(has(text), "{text}");
@@ -256,18 +212,10 @@ fn a_perfetto_timeline_has_the_places_of_stacks_and_their_counts() {
 
 #[test]
 fn a_report_has_kernel_events_with_their_stacks_and_names() {
-    let (_folder, path) = file();
-    let out = path.with_extension("html");
-    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-        .arg("report")
-        .arg(&path)
-        .arg("-o")
-        .arg(&out)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let data = page::data(&fs::read_to_string(out).unwrap());
-    insta::assert_snapshot!(data.replace(path.to_str().unwrap(), "kernel.etl"));
+    let folder = file();
+    folder.etl(&["report", "kernel.etl", "-o", "out.html"]).ok();
+    let page = String::from_utf8(folder.read("out.html")).unwrap();
+    insta::assert_snapshot!(page::data(&page));
 }
 
 #[test]
@@ -281,27 +229,14 @@ fn fields_of_kernel_events_have_columns() {
 
 #[test]
 fn a_file_without_symbols_is_named_in_the_error() {
-    let (_folder, path) = file();
-    for arguments in [["--pdb"], ["--symbols"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-            .arg("dump")
-            .arg(&path)
-            .args(arguments)
-            .arg("missing.pdb")
-            .output()
-            .unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert!(message.contains("cannot read missing.pdb"), "{message}");
+    let folder = file();
+    for (option, file, said) in [
+        ("--pdb", "missing.pdb", "cannot read missing.pdb"),
+        ("--symbols", "missing.pdb", "cannot read missing.pdb"),
+        ("--pdb", "kernel.etl", "it is a trace (.etl); name it without an option"),
+    ] {
+        folder.etl(&["dump", "kernel.etl", option, file]).fails(1, &[said]);
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-        .arg("dump")
-        .arg(&path)
-        .arg("--pdb")
-        .arg(&path)
-        .output()
-        .unwrap();
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("it is a trace (.etl); name it without an option"), "{message}");
 }
 
 /// Returns a provider's event with an extended item about its stack.
@@ -321,18 +256,8 @@ fn with_item(timestamp: i64, ext_type: u16, words: &[u64]) -> (i64, EncodedRecor
 
 /// Returns the stacks of providers' events in a file.
 fn stacks_in(records: Vec<(i64, EncodedRecord)>) -> (Vec<Json>, Json) {
-    let bytes = bytes_of(records);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("stacks.etl");
-    fs::write(&path, bytes).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-        .arg("dump")
-        .arg(&path)
-        .args(["--format", "json"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Json> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let folder = Folder::with("stacks.etl", bytes_of(records));
+    let lines = folder.etl(&["dump", "stacks.etl", "--format", "json"]).lines();
     let events = lines.iter().filter(|line| line["kind"] == "event");
     (events.cloned().collect(), lines.last().unwrap().clone())
 }
@@ -383,13 +308,11 @@ fn the_addresses_of_network_adapters_are_hidden() {
         (0, EncodedRecord::try_from(&record).unwrap())
     };
     // The second one ends inside an address.
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("merged.etl");
-    fs::write(&path, bytes_of(vec![record(&payload), record(&payload[..1070])])).unwrap();
+    let bytes = bytes_of(vec![record(&payload), record(&payload[..1070])]);
+    let folder = Folder::with("merged.etl", bytes);
     let dump = |options: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_etl"));
-        let output = command.arg("dump").arg(&path).args(options).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        let ran = folder.etl(&[&["dump", "merged.etl"], options].concat());
+        String::from_utf8_lossy(&ran.bytes).into_owned()
     };
     for format in ["table", "csv", "json", "perfetto"] {
         let hidden = dump(&["--format", format]);

@@ -12,6 +12,7 @@ mod page;
 mod pcapng;
 mod pdb_fixture;
 mod report;
+mod run;
 mod schemas;
 mod symbols;
 mod threads;

@@ -1,10 +1,8 @@
 //! Compares pcapng files with the packets that python-pcapng reads from them.
 
-use std::fs;
 use std::io::Cursor;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use crate::run::{Folder, Ran};
 use etl::pcapng::{Capture, Summary, Writer};
 use etl_file::write::{ClassicRecord, Finish, LogFile};
 use etl_file::{ClockType, EncodedRecord, Event, EventRecord, Guid, LogFileHeader, Trace};
@@ -26,45 +24,32 @@ fn nanoseconds(reading: i64) -> Value {
     json!(u64::try_from(time.unix_nanos()).unwrap())
 }
 
-/// A trace in a folder of its own.
-struct Files {
-    _folder: tempfile::TempDir,
-    trace: PathBuf,
-    out: PathBuf,
+/// The names of a trace, and of the file that the command writes.
+const TRACE: &str = "trace.etl";
+const OUT: &str = "packets.pcapng";
+
+/// Returns a folder with a trace.
+fn of<R: trace::Recorded>(records: impl IntoIterator<Item = R>) -> Folder {
+    Folder::with(TRACE, trace::of_records(header(), 1 << 40, records))
 }
 
-impl Files {
-    fn of<R: trace::Recorded>(records: impl IntoIterator<Item = R>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let [trace, out] = ["trace.etl", "packets.pcapng"].map(|name| folder.path().join(name));
-        fs::write(&trace, trace::of_records(header(), 1 << 40, records)).unwrap();
-        Self { _folder: folder, trace, out }
-    }
-
-    /// Runs `etl dump`, and returns its exit code and its error output.
-    fn run(&self, options: &[&str]) -> (Option<i32>, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_etl"));
-        command.args(["dump", "--format", "pcapng", "--out"]).arg(&self.out);
-        let output = command.args(options).arg(&self.trace).output().unwrap();
-        assert_eq!(output.stdout, b"");
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
-    }
-
-    /// Returns the interfaces and the packets of the file that a successful command writes, and its
-    /// error output.
-    fn blocks(&self, options: &[&str]) -> (Vec<Value>, Vec<Value>, String) {
-        let (code, said) = self.run(options);
-        assert_eq!(code, Some(0), "{said}");
-        let (interfaces, packets) = read(&self.out);
-        (interfaces, packets, said)
-    }
+/// Runs `etl dump`.
+fn run(files: &Folder, options: &[&str]) -> Ran {
+    let arguments = [&["dump", "--format", "pcapng", "--out", OUT, TRACE], options].concat();
+    let ran = files.etl(&arguments);
+    assert_eq!(ran.bytes, b"");
+    ran
 }
 
-/// Returns the interfaces and the packets of a file.
-fn read(path: &Path) -> (Vec<Value>, Vec<Value>) {
-    let mut lines = decoders::dump("pcapng_dump.py", path);
+/// Returns the interfaces and the packets of the file that a successful command writes, and its
+/// error output.
+fn blocks(files: &Folder, options: &[&str]) -> (Vec<Value>, Vec<Value>, String) {
+    let said = run(files, options).ok().said;
+    let mut lines = decoders::dump("pcapng_dump.py", &files.path(OUT));
     assert_eq!(lines.remove(0)["version"], json!([1, 0]));
-    lines.into_iter().partition(|line| line["kind"] == "interface")
+    let is_interface = |line: &Value| line["kind"] == "interface";
+    let (interfaces, packets) = lines.into_iter().partition(is_interface);
+    (interfaces, packets, said)
 }
 
 /// Returns the bytes of a packet.
@@ -102,7 +87,7 @@ fn packets_of_every_medium_have_their_link_type_time_and_direction() {
         .iter()
         .zip(1..)
         .map(|((keywords, lower, bytes), n)| fragment(1000 * n, WHOLE | keywords, *lower, bytes));
-    let (interfaces, found, said) = Files::of(records).blocks(&[]);
+    let (interfaces, found, said) = blocks(&of(records), &[]);
     assert!(said.contains("6 packets of 5 interfaces; 0 other records are omitted"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     let links: Vec<_> = interfaces.iter().map(|interface| interface["link"].as_u64()).collect();
@@ -157,9 +142,9 @@ fn fragments_of_a_packet_are_joined() {
         let records = events.iter().filter(|(of, _)| *of == processor).map(|(_, record)| record);
         trace::buffer(header.buffer_size, processor, records)
     });
-    let files = Files::of(Vec::<EventRecord>::new());
-    fs::write(&files.trace, trace::of_buffers(header, 1000, buffers)).unwrap();
-    let (_, packets, said) = files.blocks(&[]);
+    let files = self::of(Vec::<EventRecord>::new());
+    files.write(TRACE, trace::of_buffers(header, 1000, buffers));
+    let (_, packets, said) = blocks(&files, &[]);
     assert_eq!(said.lines().count(), 1, "{said}");
     let texts: Vec<_> =
         packets.iter().map(|packet| String::from_utf8(data(packet)).unwrap()).collect();
@@ -220,8 +205,8 @@ fn parts_that_cannot_be_written_are_counted() {
         ..Summary::default()
     };
     assert_eq!(summary, expected);
-    let files = Files::of(&events);
-    let (_, packets, said) = files.blocks(&[]);
+    let files = self::of(&events);
+    let (_, packets, said) = blocks(&files, &[]);
     assert_eq!(packets.len(), 1);
     for line in [
         "1 packets of 1 interfaces; 0 other records are omitted",
@@ -276,7 +261,7 @@ fn truncated_packets_have_the_length_that_their_ip_header_states() {
         // If the adapter segments packets, the length is missing.
         fragment(1, WHOLE | ETHERNET, 8, &ethernet(0x0800, &[0x45, 0, 0, 0, 0, 0])),
     ];
-    let (_, packets, _) = Files::of(&events).blocks(&[]);
+    let (_, packets, _) = blocks(&of(&events), &[]);
     let lengths: Vec<_> = packets.iter().map(|packet| packet["original"].as_u64()).collect();
     assert_eq!(lengths, [14 + 128, 14 + 148, 128, 148, 60, 20].map(Some));
     let comments: Vec<_> = packets.iter().map(|packet| packet["opt_comment"].as_str()).collect();
@@ -293,7 +278,7 @@ fn packets_of_802_11_have_their_reception_and_are_not_protected() {
         fragment(2, WLAN | RECEIVE | WHOLE, 8, &wlan(0x42, &ip)),
         fragment(3, WLAN | RECEIVE | WHOLE, 8, &wlan(0x02, &ip)),
     ];
-    let (_, packets, said) = Files::of(&events).blocks(&[]);
+    let (_, packets, said) = blocks(&of(&events), &[]);
     assert_eq!(said.lines().count(), 1, "{said}");
     assert_eq!(data(&packets[0]), wlan(0x02, &ip));
     let expected = "process 85, thread 68, PHY 7, 2412 MHz, -60 dBm, 65 Mbit/s";
@@ -311,7 +296,7 @@ fn ports_of_a_virtual_switch_are_interfaces() {
         switched(3, WHOLE | SEND, 3, 18, &packet),
         fragment(4, WHOLE | ETHERNET, 8, &packet),
     ];
-    let (interfaces, packets, said) = Files::of(&events).blocks(&[]);
+    let (interfaces, packets, said) = blocks(&of(&events), &[]);
     assert_eq!(said.lines().count(), 1, "{said}");
     let names: Vec<_> = interfaces.iter().map(|interface| interface["if_name"].as_str()).collect();
     assert_eq!(names, ["8:Port-3", "8:Port-4", "Ethernet:8"].map(Some));
@@ -347,7 +332,7 @@ fn interfaces_have_the_names_that_a_merged_trace_contains() {
         let packet = (1, EncodedRecord::new(&packet).unwrap());
         // Merging adds the description at the end.
         let adapter = (500, EncodedRecord::from_bytes(&adapter.encode().unwrap()).unwrap());
-        let (interfaces, _, said) = Files::of([packet, adapter]).blocks(&[]);
+        let (interfaces, _, said) = blocks(&of([packet, adapter]), &[]);
         assert!(said.contains("1 packets of 1 interfaces; 1 other records are omitted"), "{said}");
         assert_eq!(interfaces[0]["if_name"], "Ethernet");
         assert_eq!(interfaces[0]["if_hardware"], "Example GbE Adapter");
@@ -360,14 +345,14 @@ fn packets_are_selected_as_events() {
     let packet = ethernet(0x0800, b"x");
     let at =
         |at, process_id| EventRecord { process_id, ..fragment(at, WHOLE | ETHERNET, 8, &packet) };
-    let files = Files::of([at(10, 1), at(20, 2), at(30, 2), trace::trace_logging_event(1, 40)]);
+    let files = self::of([at(10, 1), at(20, 2), at(30, 2), trace::trace_logging_event(1, 40)]);
     let time = header().session_clock().to_file_time(20).to_string();
-    let (_, packets, said) = files.blocks(&["--to", &time, "--process", "2"]);
+    let (_, packets, said) = blocks(&files, &["--to", &time, "--process", "2"]);
     assert_eq!(packets.len(), 1);
     assert_eq!(packets[0]["nanoseconds"], nanoseconds(20));
     assert!(said.contains("1 packets of 1 interfaces; 0 other records"), "{said}");
     // A selection without packets is an empty file.
-    let (interfaces, packets, said) = files.blocks(&["--process", "7"]);
+    let (interfaces, packets, said) = blocks(&files, &["--process", "7"]);
     assert_eq!((interfaces.len(), packets.len()), (0, 0));
     assert!(said.contains("0 packets of 0 interfaces"), "{said}");
 }
@@ -391,16 +376,15 @@ fn the_output_does_not_depend_on_the_number_of_threads() {
         .flat_map(|(round, n)| [part(n, round, 0, START), part(n, round, 35, END)])
         .collect();
     events.sort_by_key(|event| event.timestamp);
-    let files = Files::of(&events);
-    assert!(fs::metadata(&files.trace).unwrap().len() > 12 * (64 << 10));
-    let (_, packets, said) = files.blocks(&["--threads", "1"]);
+    let files = self::of(&events);
+    assert!(files.read(TRACE).len() > 12 * (64 << 10));
+    let (_, packets, said) = blocks(&files, &["--threads", "1"]);
     assert!(said.contains("800 packets of 1 interfaces; 0 other records"), "{said}");
     assert!(packets.iter().zip(each).all(|(packet, (_, n))| data(packet) == [n; 1000]));
-    let one = fs::read(&files.out).unwrap();
+    let one = files.read(OUT);
     for threads in ["2", "3", "7"] {
-        let again = files.run(&["--threads", threads]);
-        assert_eq!(again, (Some(0), said.clone()), "{threads}");
-        assert!(fs::read(&files.out).unwrap() == one, "{threads}");
+        assert_eq!(run(&files, &["--threads", threads]).ok().said, said, "{threads}");
+        assert!(files.read(OUT) == one, "{threads}");
     }
 }
 
@@ -412,28 +396,26 @@ fn a_trace_without_packets_is_an_error() {
     };
     let mut dropped = of_pktmon.clone();
     dropped.descriptor.id = 170;
-    let files = Files::of([of_pktmon, dropped]);
-    let (code, said) = files.run(&[]);
+    let files = self::of([of_pktmon, dropped]);
+    let Ran { code, said, .. } = run(&files, &[]);
     assert_eq!(code, Some(1));
     let expected = "the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture";
     assert!(said.contains(expected), "{said}");
     assert!(said.contains("omitting 1 packets of Microsoft-Windows-PktMon"), "{said}");
-    let left: Vec<_> = fs::read_dir(files.trace.parent().unwrap()).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(files.path("")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[test]
 fn damage_is_reported_before_the_lack_of_packets() {
-    let files = Files::of([trace::trace_logging_event(1, 40), trace::trace_logging_event(2, 50)]);
-    let mut bytes = fs::read(&files.trace).unwrap();
+    let files = self::of([trace::trace_logging_event(1, 40), trace::trace_logging_event(2, 50)]);
+    let mut bytes = files.read(TRACE);
     let second = usize::try_from(header().buffer_size).unwrap();
     bytes[second + 0x48..][..4].copy_from_slice(&[1, 2, 3, 4]);
-    fs::write(&files.trace, bytes).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_etl"));
-    let json = command.args(["dump", "--format", "json"]).arg(&files.trace).output().unwrap();
-    let damage = String::from_utf8(json.stderr).unwrap();
+    files.write(TRACE, bytes);
+    let damage = files.etl(&["dump", "--format", "json", TRACE]).said;
     assert_eq!(damage.lines().count(), 1, "{damage}");
-    let (code, said) = files.run(&[]);
+    let Ran { code, said, .. } = run(&files, &[]);
     assert_eq!(code, Some(1));
     assert!(said.starts_with(&damage) && said.contains("contains no packets"), "{said}");
 }
@@ -442,15 +424,15 @@ fn damage_is_reported_before_the_lack_of_packets() {
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn losses_and_the_session_are_named() {
     let packet = fragment(1, WHOLE | ETHERNET, 8, &ethernet(0x0800, b"x"));
-    let files = Files::of([&packet]);
+    let files = self::of([&packet]);
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     log.append(&trace::buffer(0x1000, 0, [packet]), 2).unwrap();
     let finish = Finish { events_lost: 7, buffers_lost: 2, ..Finish::default() };
-    fs::write(&files.trace, log.finish(finish).unwrap().into_inner()).unwrap();
-    let (_, _, said) = files.blocks(&[]);
+    files.write(TRACE, log.finish(finish).unwrap().into_inner());
+    let (_, _, said) = blocks(&files, &[]);
     assert!(said.contains("the session lost 7 events and 2 buffers"), "{said}");
-    let section = decoders::dump("pcapng_dump.py", &files.out).remove(0);
+    let section = decoders::dump("pcapng_dump.py", &files.path(OUT)).remove(0);
     let expected = "Packets of the ETW session Fixture, which lost 7 events and 2 buffers";
     assert_eq!(section["opt_comment"], expected);
 }

@@ -1,31 +1,34 @@
 //! Tests the report in a real browser.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
 
 use crate::browser::Browser;
-use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
+use crate::run::{Folder, manifest};
+use etl_file::write::{Finish, KernelRecord, Losses};
 use etl_file::{ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, ext_type};
 use etl_fixtures::kernel_records;
 use etl_fixtures::trace::{self, Recorded};
 
-fn etl_report(folder: &Path, file: &[u8], options: &[&str]) -> (PathBuf, Output) {
-    let (trace, page) = (folder.join("trace.etl"), folder.join("trace.html"));
-    fs::write(&trace, file).unwrap();
-    let man = trace::manifest_path();
-    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-        .arg("report")
-        .arg(&trace)
-        .arg("--man")
-        .arg(man)
-        .arg("-o")
-        .arg(&page)
-        .args(options)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    (page, output)
+/// The name of the page.
+const PAGE: &str = "trace.html";
+
+/// Writes a page, and returns its folder and the messages of the command.
+fn etl_report(file: &[u8], options: &[&str]) -> (Folder, String) {
+    let folder = Folder::with("trace.etl", file);
+    let manifest = manifest();
+    let arguments = ["report", "trace.etl", "--man", &manifest, "-o", PAGE];
+    let said = folder.etl(&[&arguments, options].concat()).ok().said;
+    (folder, said)
+}
+
+/// Writes a page, and opens it in a browser at this part of its address.
+fn opened(file: &[u8], hash: &str) -> (Folder, PathBuf, Browser) {
+    let (folder, _) = etl_report(file, &[]);
+    let page = folder.path(PAGE);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, hash);
+    (folder, page, browser)
 }
 
 /// Returns a pseudo-random number.
@@ -44,8 +47,7 @@ fn driver_trace(requests: u32) -> Vec<u8> {
     let mut header = trace::header(ClockType::SystemTime, 0x10000, 4);
     "Driver session".clone_into(&mut header.session_name);
     let mut now = header.start_clock;
-    let mut buffers: Vec<Buffer> = (0..4).map(|cpu| Buffer::new(0x10000, cpu)).collect();
-    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let mut events = Vec::new();
     let traits = trace::traits("Contoso.Driver", None);
     for request in 0..requests {
         let activity = Guid::from_u128(0xA000_0000 + u128::from(request));
@@ -109,17 +111,10 @@ fn driver_trace(requests: u32) -> Vec<u8> {
                 user_data,
                 ..EventRecord::default()
             };
-            let buffer = &mut buffers[request as usize % 4];
-            if buffer.try_append(&event) == Err(AppendError::Full) {
-                log.append(buffer, now).unwrap();
-                buffer.reset();
-                buffer.try_append(&event).unwrap();
-            }
+            events.push((request % 4, event));
         }
     }
-    for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
-        log.append(buffer, now).unwrap();
-    }
+    let log = trace::on_processors(header, Losses::default(), events);
     log.finish(Finish::default()).unwrap().into_inner()
 }
 
@@ -135,12 +130,9 @@ fn click_value(facet: &str, text: &str) -> String {
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn the_page_tells_what_went_wrong_first() {
-    let folder = tempfile::tempdir().unwrap();
     let losses = Losses { events_lost: 5, buffers_lost: 1 };
     let (file, _) = trace::file(trace::header(ClockType::Qpc, 0x1000, 2), 40, losses);
-    let (page, _) = etl_report(folder.path(), &file, &[]);
-    let mut browser = Browser::start(1400, 900);
-    browser.open(&page, "");
+    let (_folder, _page, mut browser) = opened(&file, "");
     assert_eq!(browser.text(SHOWN), "40");
     let summary = browser.text("document.getElementById('summary').innerText");
     assert!(summary.contains("5 events, 1 buffer"), "{summary}");
@@ -164,10 +156,7 @@ fn the_page_tells_what_went_wrong_first() {
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, _) = etl_report(folder.path(), &driver_trace(200), &[]);
-    let mut browser = Browser::start(1400, 900);
-    browser.open(&page, "");
+    let (_folder, page, mut browser) = opened(&driver_trace(200), "");
     assert_eq!(browser.text(SHOWN), "1200");
     // A filter on one facet; its count is the number of events that it leaves.
     let promised = browser.text(
@@ -248,10 +237,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn keys_reach_everything_and_an_event_opens_with_all_its_parts() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, _) = etl_report(folder.path(), &driver_trace(100), &[]);
-    let mut browser = Browser::start(1400, 900);
-    browser.open(&page, "");
+    let (_folder, page, mut browser) = opened(&driver_trace(100), "");
     let focus = "document.activeElement.id";
     browser.press("/");
     assert_eq!(browser.text(focus), "search");
@@ -355,10 +341,7 @@ fn hostile() -> Vec<u8> {
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, _) = etl_report(folder.path(), &hostile(), &[]);
-    let mut browser = Browser::start(1400, 900);
-    browser.open(&page, "#open=0&q=owned");
+    let (_folder, _page, mut browser) = opened(&hostile(), "#open=0&q=owned");
     browser.wait_for("document.getElementById('event').dataset.event === '0'");
     assert_eq!(browser.text(SHOWN), "1");
     for tab in ["counts", "sessions", "events"] {
@@ -383,8 +366,8 @@ fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
     assert!(!browser.text("document.title").contains("owned"));
     assert_ne!(browser.text("getComputedStyle(document.body).color"), "rgb(255, 0, 0)");
     // The page refers to nothing outside itself.
-    let (page, _) = etl_report(folder.path(), &driver_trace(1), &[]);
-    let markup = fs::read_to_string(&page).unwrap();
+    let (folder, _) = etl_report(&driver_trace(1), &[]);
+    let markup = String::from_utf8(folder.read(PAGE)).unwrap();
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!markup.contains(outside), "{outside}");
     }
@@ -393,12 +376,10 @@ fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn a_sample_says_what_it_has_and_keeps_what_matters() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, output) = etl_report(folder.path(), &driver_trace(2_000), &["--limit", "3000"]);
-    let message = String::from_utf8(output.stderr).unwrap();
+    let (folder, message) = etl_report(&driver_trace(2_000), &["--limit", "3000"]);
     assert!(message.contains("of 12000 events"), "{message}");
     let mut browser = Browser::start(1400, 900);
-    browser.open(&page, "");
+    browser.open(&folder.path(PAGE), "");
     let shown = browser.number(SHOWN);
     assert!((2_900..=3_000).contains(&shown), "{shown}");
     let said = browser.text("document.getElementById('sampling').innerText");
@@ -421,13 +402,12 @@ fn a_sample_says_what_it_has_and_keeps_what_matters() {
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn phones_and_paper_show_something_usable() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, _) = etl_report(folder.path(), &driver_trace(100), &[]);
+    let (folder, _) = etl_report(&driver_trace(100), &[]);
     let mut browser = Browser::start(390, 800);
     for (width, height) in [(390, 800), (900, 700), (2560, 1300)] {
         let size = serde_json::json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         browser.call("Emulation.setDeviceMetricsOverride", size);
-        browser.open(&page, "");
+        browser.open(&folder.path(PAGE), "");
         let overflow = browser.number("document.documentElement.scrollWidth");
         assert!(overflow <= width, "{overflow} at {width}");
         assert!(browser.number("document.querySelectorAll('.row').length") > 5);
@@ -439,10 +419,7 @@ fn phones_and_paper_show_something_usable() {
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn a_trace_without_events_has_a_page() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, _) = etl_report(folder.path(), &driver_trace(0), &[]);
-    let mut browser = Browser::start(1400, 900);
-    browser.open(&page, "");
+    let (_folder, _page, mut browser) = opened(&driver_trace(0), "");
     assert_eq!(browser.text(SHOWN), "0");
     browser.press("t");
     browser.press("ArrowDown");
@@ -487,10 +464,7 @@ fn kernel_trace() -> Vec<u8> {
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn kernel_events_are_shown_and_name_processes_and_stacks() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, _) = etl_report(folder.path(), &kernel_trace(), &[]);
-    let mut browser = Browser::start(1400, 900);
-    browser.open(&page, "#q=written");
+    let (_folder, page, mut browser) = opened(&kernel_trace(), "#q=written");
     browser.wait_for("document.body.dataset.searching === 'no'");
     assert_eq!(browser.text(SHOWN), "1");
     browser.press("t");
@@ -522,13 +496,12 @@ const MAX_BYTES: u64 = 60_000_000;
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn a_million_events_fit_and_scroll_to_the_last() {
-    let folder = tempfile::tempdir().unwrap();
     let events: u32 = if cfg!(debug_assertions) { 400_000 } else { 1_000_000 };
     let requests = events.div_ceil(EVENTS_OF_REQUEST);
-    let (page, _) = etl_report(folder.path(), &driver_trace(requests), &["--limit", "2000000"]);
-    let size = fs::metadata(&page).unwrap().len();
+    let (folder, _) = etl_report(&driver_trace(requests), &["--limit", "2000000"]);
+    let size = fs::metadata(folder.path(PAGE)).unwrap().len();
     let mut browser = Browser::start(1400, 900);
-    let loaded = browser.open(&page, "");
+    let loaded = browser.open(&folder.path(PAGE), "");
     let script = browser.number("document.body.dataset.loaded");
     println!("{size} bytes, loaded in {loaded:?}, by the page's own clock in {script} ms");
     assert!(size < MAX_BYTES, "{size} bytes");
@@ -576,17 +549,10 @@ fn the_documentation_has_pictures_of_the_page() {
     if std::env::var_os("WDK_ETW_RENEW").is_some() {
         let trace = root.join("target/demo/everything.etl");
         assert!(trace.exists(), "run `cargo xtask demo` first");
-        let folder = tempfile::tempdir().unwrap();
-        let page = folder.path().join("sample.html");
-        let output = Command::new(env!("CARGO_BIN_EXE_etl"))
-            .current_dir(trace.parent().unwrap())
-            .args(["report", "everything.etl", "--man"])
-            .arg(root.join("inf/etw_sample_driver.man"))
-            .arg("--out")
-            .arg(&page)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
+        let folder = Folder::with("everything.etl", fs::read(&trace).unwrap());
+        let manifest = root.join("inf/etw_sample_driver.man");
+        let manifest = manifest.to_str().unwrap();
+        folder.etl(&["report", "everything.etl", "--man", manifest, "--out", PAGE]).ok();
         fs::create_dir_all(&images).unwrap();
         for (name, hash, dark) in PICTURES {
             let mut browser = Browser::start(size.0, size.1);
@@ -595,7 +561,7 @@ fn the_documentation_has_pictures_of_the_page() {
                 "Emulation.setEmulatedMedia",
                 serde_json::json!({"features": [{"name": "prefers-color-scheme", "value": theme}]}),
             );
-            browser.open(&page, hash);
+            browser.open(&folder.path(PAGE), hash);
             browser.wait_for("!document.getElementById('rows').textContent.includes('…')");
             if hash.contains("open=") {
                 browser.wait_for("document.getElementById('event').dataset.event !== undefined");

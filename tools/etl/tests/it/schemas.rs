@@ -1,9 +1,8 @@
 //! Tests that the commands decode by schemas in traces, and by MOF files.
 
-use std::fs;
 use std::io::Read as _;
-use std::process::Command;
 
+use crate::run::Folder;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use etl_file::{EncodedRecord, EventRecord, LogFileHeader};
@@ -15,17 +14,9 @@ use etl_fixtures::trace::{self, Recorded};
 
 #[test]
 fn the_program_decodes_events_by_the_schemas_in_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("merged.etl");
-    std::fs::write(&path, file()).unwrap();
+    let folder = Folder::with("merged.etl", file());
     let dump = |more: &[&str]| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
-        program.args(["dump", "--format", "json"]).args(more).arg(&path);
-        let output = program.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        lines.collect::<Vec<serde_json::Value>>()
+        folder.etl(&[&["dump", "--format", "json", "merged.etl"], more].concat()).ok().lines()
     };
     let of_event = |lines: &[serde_json::Value], timestamp: i64| {
         let line = lines.iter().find(|line| line["timestamp"] == timestamp);
@@ -37,9 +28,8 @@ fn the_program_decodes_events_by_the_schemas_in_the_file() {
     assert_eq!(merged["fields"]["Kind"]["name"], "Network");
     assert_eq!(merged["message"], "4096 bytes by Network");
     assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
-    let own = folder.path().join("own.man");
-    std::fs::write(&own, manifest("Own")).unwrap();
-    let lines = dump(&["--man", own.to_str().unwrap()]);
+    folder.write("own.man", manifest("Own"));
+    let lines = dump(&["--man", "own.man"]);
     assert_eq!(of_event(&lines, 1)["fields"]["Own"], 4096);
     assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
 }
@@ -48,13 +38,7 @@ fn the_program_decodes_events_by_the_schemas_in_the_file() {
 fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
     let records = payloads.into_iter().map(|one| (2, metadata(32, one, 2).encode().unwrap()));
     let file = trace::of_records(LogFileHeader::default(), 5, records);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("merged.etl");
-    std::fs::write(&path, file).unwrap();
-    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
-    let output = program.arg("stats").arg(&path).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
+    let said = Folder::with("merged.etl", file).etl(&["stats", "merged.etl"]).ok().said;
     let about_the_file = |line: &str| line.split_once("merged.etl: ").unwrap().1.to_owned();
     said.lines().map(about_the_file).collect()
 }
@@ -102,8 +86,8 @@ fn page_data(page: &str) -> Vec<u8> {
 
 #[test]
 fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = [("before", "%1 before"), ("after", "%1 after")].map(|(name, message)| {
+    let folder = Folder::new();
+    for (name, message) in [("before", "%1 before"), ("after", "%1 after")] {
         let event = EventRecord {
             provider: PROVIDER,
             descriptor: sample().descriptor,
@@ -122,18 +106,11 @@ fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
             ..sample()
         };
         let info = (2, metadata(32, info.encode(), 2).encode().unwrap());
-        let path = folder.path().join(name).with_extension("etl");
         let records = [event.record(), info.record()];
-        let file = trace::of_records(LogFileHeader::default(), 5, records);
-        std::fs::write(&path, file).unwrap();
-        path
-    });
-    let page = folder.path().join("page.html");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
-    let output = program.arg("report").args(paths).arg("-o").arg(&page);
-    let output = output.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let data = page_data(&std::fs::read_to_string(page).unwrap());
+        folder.write(name, trace::of_records(LogFileHeader::default(), 5, records));
+    }
+    folder.etl(&["report", "before", "after", "-o", "page.html"]).ok();
+    let data = page_data(std::str::from_utf8(&folder.read("page.html")).unwrap());
     let data = String::from_utf8_lossy(&data);
     for message in ["1 before", "1 after"] {
         assert!(data.contains(message), "{message} is not in {data:?}");
@@ -142,8 +119,6 @@ fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
 
 #[test]
 fn the_command_decodes_by_mof_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
     let classic = EncodedRecord::try_from(&mof::record(1, 2)).unwrap();
     let mut relogged =
         EventRecord { provider: mof::CLASS, user_data: payload(), ..EventRecord::default() };
@@ -152,27 +127,18 @@ fn the_command_decodes_by_mof_files() {
     let relogged = EncodedRecord::new(&relogged).unwrap();
     let bytes =
         trace::of_records(LogFileHeader::default(), 1000, vec![(1, classic), (2, relogged)]);
-    fs::write(path("a.etl"), bytes).unwrap();
+    let folder = Folder::with("a.etl", bytes);
     let wide = MOF.encode_utf16().flat_map(u16::to_le_bytes);
-    fs::write(path("a.mof"), [0xFF, 0xFE].into_iter().chain(wide).collect::<Vec<u8>>()).unwrap();
-    fs::write(path("b.mof"), "class").unwrap();
-    let etl = |command: &str, mof: &str| {
-        let mut run = Command::new(env!("CARGO_BIN_EXE_etl"));
-        let output =
-            run.arg(command).arg(path("a.etl")).arg("--mof").arg(path(mof)).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
-    let (code, out, _) = etl("dump", "a.mof");
-    assert_eq!(code, Some(0));
+    folder.write("a.mof", [0xFF, 0xFE].into_iter().chain(wide).collect::<Vec<u8>>());
+    folder.write("b.mof", "class");
+    let etl = |command: &str, mof: &str| folder.etl(&[command, "a.etl", "--mof", mof]);
+    let out = etl("dump", "a.mof").ok().text();
     for name in ["Contoso", "Start", "End"] {
         assert!(out.contains(name), "{out}");
     }
     assert_eq!(out.matches("Client=\"pc\" Kind=6").count(), 2, "{out}");
     assert!(!out.contains("Partial"), "{out}");
-    let (_, out, _) = etl("stats", "a.mof");
+    let out = etl("stats", "a.mof").text();
     assert!(out.contains("Start") && !out.contains("Not decoded"), "{out}");
-    let (code, _, error) = etl("dump", "b.mof");
-    assert_eq!(code, Some(1));
-    assert!(error.contains("b.mof: line 1: expected the name of a class"), "{error}");
+    etl("dump", "b.mof").fails(1, &["b.mof: line 1: expected the name of a class"]);
 }

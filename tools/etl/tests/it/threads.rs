@@ -1,13 +1,11 @@
 //! The output of `etl` is the same on any number of threads.
 
-use std::fs;
 use std::io::Cursor;
 use std::num::NonZeroUsize;
-use std::path::Path;
-use std::process::{Command, Output};
 
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
 use crate::page;
+use crate::run::{Folder, Ran, manifest};
 use etl::json;
 use etl_file::write::{ClassicRecord, Losses};
 use etl_file::{
@@ -30,30 +28,29 @@ const OUTPUTS: [&[&str]; 10] = [
     &["stats", "--names"],
 ];
 
-fn etl(arguments: &[&str], path: &Path, threads: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_etl"));
-    command.args(arguments).arg(path).args(["--threads", threads]);
-    command.arg("--man").arg(trace::manifest_path()).output().unwrap()
+/// The name of a test's file.
+const FILE: &str = "trace.etl";
+
+fn etl(folder: &Folder, arguments: &[&str], file: &str, threads: &str) -> Ran {
+    folder.etl(&[arguments, &[file, "--threads", threads, "--man", &manifest()]].concat())
 }
 
 /// Checks that a file's outputs are the same on several threads. Returns its JSON lines.
 fn assert_same_output(name: &str, file: &[u8], outputs: &[&[&str]]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.etl");
-    fs::write(&path, file).unwrap();
+    let folder = Folder::with(FILE, file);
     let mut lines = String::new();
     for arguments in outputs {
-        let one = etl(arguments, &path, "1");
+        let one = etl(&folder, arguments, FILE, "1");
         for threads in ["2", "5"] {
-            let several = etl(arguments, &path, threads);
-            assert_eq!(several.status, one.status, "{name}: {arguments:?} on {threads}");
-            let difference = one.stdout.iter().zip(&several.stdout).position(|(a, b)| a != b);
+            let several = etl(&folder, arguments, FILE, threads);
+            let difference = one.bytes.iter().zip(&several.bytes).position(|(a, b)| a != b);
             assert_eq!(difference, None, "{name}: {arguments:?} on {threads}");
-            assert_eq!(several.stdout.len(), one.stdout.len(), "{name}: {arguments:?}");
-            assert_eq!(several.stderr, one.stderr, "{name}: {arguments:?} on {threads}");
+            assert_eq!(several.bytes.len(), one.bytes.len(), "{name}: {arguments:?}");
+            let rest = |ran: &Ran| (ran.code, ran.said.clone());
+            assert_eq!(rest(&several), rest(&one), "{name}: {arguments:?} on {threads}");
         }
         if **arguments == ["dump", "--format", "json"] {
-            lines = String::from_utf8(one.stdout).unwrap();
+            lines = one.text();
         }
     }
     lines
@@ -159,21 +156,13 @@ fn with_hardware_addresses(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
 #[test]
 fn the_addresses_of_network_adapters_are_hidden_on_any_number_of_threads() {
     let process = kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"));
-    let folder = tempfile::tempdir().unwrap();
     // Events of the first file are completed; the second file's events are not.
     for records in [vec![(100, process)], vec![]] {
-        let path = folder.path().join("trace.etl");
-        fs::write(&path, with_hardware_addresses(records)).unwrap();
-        let part = folder.path().join("part.etl");
-        let mut merge = Command::new(env!("CARGO_BIN_EXE_etl"));
-        merge.arg("merge").arg(&path).args(["--level", "5", "--out"]).arg(&part);
-        assert!(merge.output().unwrap().status.success());
-        for path in [&path, &part] {
-            let html = folder.path().join("page.html");
-            let mut report = Command::new(env!("CARGO_BIN_EXE_etl"));
-            report.arg("report").arg(path).arg("--out").arg(&html);
-            assert!(report.output().unwrap().status.success());
-            let data = page::data(&fs::read_to_string(&html).unwrap());
+        let folder = Folder::with(FILE, with_hardware_addresses(records));
+        folder.etl(&["merge", FILE, "--level", "5", "--out", "part.etl"]).ok();
+        for file in [FILE, "part.etl"] {
+            folder.etl(&["report", file, "--out", "page.html"]).ok();
+            let data = page::data(std::str::from_utf8(&folder.read("page.html")).unwrap());
             assert!(data.contains("(hidden)"), "the page shows adapters");
             for address in ["02:00:00:00:00:0", "02000000000"] {
                 let (_, details) = data.split_once("details:").unwrap();
@@ -181,18 +170,19 @@ fn the_addresses_of_network_adapters_are_hidden_on_any_number_of_threads() {
                 assert!(!details.contains(address), "the page: {address}");
             }
             for arguments in OUTPUTS.iter().filter(|arguments| arguments[0] == "dump") {
-                let [one, three] = ["1", "3"].map(|threads| etl(arguments, path, threads));
-                assert!(one.status.success(), "{one:?}");
-                assert!(one.stdout == three.stdout, "{arguments:?}");
-                let text = String::from_utf8_lossy(&one.stdout);
+                let [one, three] = ["1", "3"].map(|threads| etl(&folder, arguments, file, threads));
+                assert!(one.bytes == three.bytes, "{arguments:?}");
+                let one = one.ok();
+                let text = String::from_utf8_lossy(&one.bytes);
                 if !arguments.contains(&"--level") {
                     assert!(text.matches("(hidden)").count() >= 200, "{arguments:?}");
                 }
                 for address in ["02:00:00:00:00:0", "02000000000"] {
                     assert!(!text.contains(address), "{arguments:?}: {address}");
                 }
-                let shown = etl(&[arguments, &["--hardware-addresses"][..]].concat(), path, "3");
-                let shown = String::from_utf8_lossy(&shown.stdout);
+                let arguments = [arguments, &["--hardware-addresses"][..]].concat();
+                let shown = etl(&folder, &arguments, file, "3").bytes;
+                let shown = String::from_utf8_lossy(&shown);
                 assert!(shown.contains("02:00:00:00:00:01"), "{arguments:?}");
                 assert!(!shown.contains("(hidden)"), "{arguments:?}");
             }
@@ -213,13 +203,12 @@ fn statuses(arguments: &[&str]) -> String {
         };
         (time, EncodedRecord::new(&event).unwrap())
     });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.etl");
-    fs::write(&path, trace::of_records(LogFileHeader::default(), 50_000, records)).unwrap();
+    let file = trace::of_records(LogFileHeader::default(), 50_000, records);
+    let folder = Folder::with(FILE, file);
     let arguments = [&["dump"], arguments].concat();
-    let [one, three] = ["1", "3"].map(|threads| etl(&arguments, &path, threads));
-    assert!(one.stdout == three.stdout, "{arguments:?}");
-    String::from_utf8(one.stdout).unwrap()
+    let [one, three] = ["1", "3"].map(|threads| etl(&folder, &arguments, FILE, threads));
+    assert!(one.bytes == three.bytes, "{arguments:?}");
+    one.text()
 }
 
 #[test]
@@ -261,7 +250,7 @@ mod samples {
     #[test]
     #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn a_trace_of_windows_has_the_same_output() {
-        let file = fs::read(etw_test_support::sample("etl/AMSITrace.etl")).unwrap();
+        let file = std::fs::read(etw_test_support::sample("etl/AMSITrace.etl")).unwrap();
         assert_same_output("AMSI", &file, &OUTPUTS);
     }
 }
@@ -269,10 +258,9 @@ mod samples {
 #[test]
 fn the_number_of_threads_is_positive_and_bounded() {
     for threads in ["0", "257", "two"] {
-        let output = etl(&["stats"], Path::new("none.etl"), threads);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        assert!(text.contains("--threads <N>"), "{text}");
+        let ran = etl(&Folder::new(), &["stats"], "none.etl", threads);
+        assert_eq!(ran.code, Some(2), "{}", ran.said);
+        assert!(ran.said.contains("--threads <N>"), "{}", ran.said);
     }
 }
 

@@ -6,10 +6,9 @@
 use std::collections::HashSet;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::Command;
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::sync::Arc;
 
+use crate::run::{Folder, Ran};
 use etl::perfetto::{Summary, Writer};
 use etl_file::decode::{Frame, Kind, Problem, Stack, Value as Field};
 use etl_file::write::{KernelForm, KernelRecord, Losses};
@@ -71,6 +70,18 @@ fn kernel(micros: i64, hook: u16, name: &str, fields: &[(&str, Field)]) -> Decod
 fn named(fields: &[(&str, Field)]) -> Vec<(Arc<str>, Field)> {
     let fields = fields.iter().cloned();
     fields.map(|(name, value)| (name.into(), value)).collect()
+}
+
+/// Returns fields from words such as `Size=5`: a number with a sign is signed, a number after `0x`
+/// is an address, and anything else is text.
+fn fields(words: &str) -> Vec<(&str, Field)> {
+    let value = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => Field::Pointer(u64::from_str_radix(digits, 16).unwrap()),
+        None if text.starts_with(['+', '-']) => Field::Int(text.parse().unwrap()),
+        None => text.parse().map_or_else(|_| Field::Text(text.to_owned()), Field::UInt),
+    };
+    let words = words.split(' ').map(|word| word.split_once('=').unwrap());
+    words.map(|(name, text)| (name, value(text))).collect()
 }
 
 const fn activity(n: u128) -> Guid {
@@ -217,72 +228,48 @@ fn fields_keep_their_types() {
     for _ in 0..200 {
         deep = Field::Array(vec![deep]);
     }
+    let members =
+        [("a", Field::UInt(1)), ("a", Field::Int(-1)), ("none", Field::Struct(Vec::new()))];
+    let array = vec![Field::UInt(1), Field::Text("x".to_owned())];
+    let two = Field::Named { signed: false, value: 2, name: "Two".into() };
+    let socket = SocketAddr::from(([127, 0, 0, 1], 80));
+    let rows = [
+        ("null", Field::Null, json!("null")),
+        ("int", Field::Int(-5), json!(-5)),
+        ("uint", Field::UInt(u64::MAX), json!(u64::MAX)),
+        ("hex", Field::Hex(0xBEEF), json!("0xbeef")),
+        ("float", Field::Float(0.5), json!("0.5")),
+        ("double", Field::Double(-1.25), json!("-1.25")),
+        ("bool", Field::Bool(true), json!(true)),
+        ("text", Field::Text("é\n".to_owned()), json!("é\n")),
+        ("binary", Field::Binary(vec![1, 2]), json!("hex:0102")),
+        ("guid", Field::Guid(PROVIDER), json!(PROVIDER.to_string())),
+        ("time", Field::FileTime(START), json!("2026-01-02T03:04:05.0000000Z")),
+        ("ipv4", Field::Ipv4(Ipv4Addr::LOCALHOST), json!("127.0.0.1")),
+        ("port", Field::Port(80), json!(80)),
+        ("socket", Field::SocketAddress(socket), json!("127.0.0.1:80")),
+        ("status", Field::NtStatus(0xC000_0001), json!("0xc0000001")),
+        ("win32", Field::Win32Error(5), json!(5)),
+        ("process", Field::ProcessId(4), json!(4)),
+        ("pointer", Field::Pointer(0xFFFF_8000_0000_0000), json!("0xffff800000000000")),
+        ("named", two, json!({"value": 2, "name": "Two"})),
+        ("array", Field::Array(array), json!([1, "x"])),
+        ("empty", Field::Array(Vec::new()), json!("[]")),
+        ("struct", Field::Struct(named(&members)), json!({"a": 1, "a#2": -1, "none": "{}"})),
+    ];
     let mut one = event(0, "Types");
-    one.fields = named(&[
-        ("null", Field::Null),
-        ("int", Field::Int(-5)),
-        ("uint", Field::UInt(u64::MAX)),
-        ("hex", Field::Hex(0xBEEF)),
-        ("float", Field::Float(0.5)),
-        ("double", Field::Double(-1.25)),
-        ("bool", Field::Bool(true)),
-        ("text", Field::Text("é\n".to_owned())),
-        ("binary", Field::Binary(vec![1, 2])),
-        ("guid", Field::Guid(PROVIDER)),
-        ("time", Field::FileTime(START)),
-        ("ipv4", Field::Ipv4(Ipv4Addr::LOCALHOST)),
-        ("port", Field::Port(80)),
-        ("socket", Field::SocketAddress(SocketAddr::from(([127, 0, 0, 1], 80)))),
-        ("status", Field::NtStatus(0xC000_0001)),
-        ("win32", Field::Win32Error(5)),
-        ("process", Field::ProcessId(4)),
-        ("pointer", Field::Pointer(0xFFFF_8000_0000_0000)),
-        ("named", Field::Named { signed: false, value: 2, name: "Two".into() }),
-        ("array", Field::Array(vec![Field::UInt(1), Field::Text("x".to_owned())])),
-        ("empty", Field::Array(Vec::new())),
-        (
-            "struct",
-            Field::Struct(named(&[
-                ("a", Field::UInt(1)),
-                ("a", Field::Int(-1)),
-                ("none", Field::Struct(Vec::new())),
-            ])),
-        ),
-        ("uint", Field::UInt(7)),
-        ("uint#2", Field::UInt(8)),
-        ("deep", deep),
-    ]);
+    // Names that repeat are numbered.
+    let mut expected = json!({"etw_level": 4, "uint#3": 7, "uint#2": 8});
+    for (name, value, shown) in rows {
+        one.fields.push((name.into(), value));
+        expected[name] = shown;
+    }
+    let more = [("uint", Field::UInt(7)), ("uint#2", Field::UInt(8)), ("deep", deep)];
+    one.fields.extend(named(&more));
     let timeline = Timeline::of(&[one]);
     let mut found = timeline.all("instant")[0]["args"].clone();
     let deep = found.as_object_mut().unwrap().remove("deep").unwrap();
     assert!(deep.to_string().contains("[[[[1]]]]"), "{deep}");
-    let expected = json!({
-        "etw_level": 4,
-        "null": "null",
-        "int": -5,
-        "uint": u64::MAX,
-        "hex": "0xbeef",
-        "float": "0.5",
-        "double": "-1.25",
-        "bool": true,
-        "text": "é\n",
-        "binary": "hex:0102",
-        "guid": PROVIDER.to_string(),
-        "time": "2026-01-02T03:04:05.0000000Z",
-        "ipv4": "127.0.0.1",
-        "port": 80,
-        "socket": "127.0.0.1:80",
-        "status": "0xc0000001",
-        "win32": 5,
-        "process": 4,
-        "pointer": "0xffff800000000000",
-        "named": {"value": 2, "name": "Two"},
-        "array": [1, "x"],
-        "empty": "[]",
-        "struct": {"a": 1, "a#2": -1, "none": "{}"},
-        "uint#3": 7,
-        "uint#2": 8,
-    });
     assert_eq!(found, expected);
 }
 
@@ -515,44 +502,19 @@ fn related_activities_are_flows() {
 }
 
 fn switch(micros: i64, processor: u16, old: u32, new: u32, state: i64) -> Decoded {
-    let mut event = kernel(
-        micros,
-        0x0524,
-        "CSwitch",
-        &[
-            ("NewThreadId", Field::ThreadId(new.into())),
-            ("OldThreadId", Field::ThreadId(old.into())),
-            ("NewThreadPriority", Field::Int(15)),
-            ("OldThreadPriority", Field::Int(-1)),
-            ("PreviousCState", Field::UInt(2)),
-            ("SpareByte", Field::UInt(0)),
-            ("OldThreadWaitReason", Field::Int(7)),
-            ("OldThreadWaitMode", Field::Int(1)),
-            ("OldThreadState", Field::Int(state)),
-            ("OldThreadWaitIdealProcessor", Field::Int(3)),
-            ("NewThreadWaitTime", Field::UInt(55)),
-            ("Reserved", Field::UInt(0)),
-        ],
+    let words = format!(
+        "NewThreadId={new} OldThreadId={old} NewThreadPriority=+15 OldThreadPriority=-1 \
+         PreviousCState=2 SpareByte=0 OldThreadWaitReason=+7 OldThreadWaitMode=+1 \
+         OldThreadState={state:+} OldThreadWaitIdealProcessor=+3 NewThreadWaitTime=55 Reserved=0"
     );
-    event.processor = processor;
-    event
+    Decoded { processor, ..kernel(micros, 0x0524, "CSwitch", &fields(&words)) }
 }
 
 #[test]
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn scheduling_is_in_etw_events() {
-    let mut ready = kernel(
-        20,
-        0x0532,
-        "ReadyThread",
-        &[
-            ("TThreadId", Field::ThreadId(30)),
-            ("AdjustReason", Field::Int(1)),
-            ("AdjustIncrement", Field::Int(-2)),
-            ("Flag", Field::Int(1)),
-        ],
-    );
-    ready.processor = 2;
+    let words = "TThreadId=30 AdjustReason=+1 AdjustIncrement=-2 Flag=+1";
+    let ready = Decoded { processor: 2, ..kernel(20, 0x0532, "ReadyThread", &fields(words)) };
     let stack = stack(&[(0xFFFF_F800_0000_1234, Some("ntoskrnl.exe+0x1234"))]);
     let mut with_stack = switch(30, 2, 11, 0, 300);
     with_stack.stack = Some(stack);
@@ -618,17 +580,9 @@ fn kernel_events_without_their_fields_are_instants() {
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn interrupts_are_slices_of_their_processors() {
     let routine = |micros, hook, name, start_micros: i64, processor| {
-        let mut event = kernel(
-            micros,
-            hook,
-            name,
-            &[
-                ("InitialTime", Field::Int(START_CLOCK + 3 * start_micros)),
-                ("Routine", Field::Pointer(0xFFFF_F801_0000_1000)),
-            ],
-        );
-        event.processor = processor;
-        event
+        let start = START_CLOCK + 3 * start_micros;
+        let words = format!("InitialTime=+{start} Routine=0xfffff80100001000");
+        Decoded { processor, ..kernel(micros, hook, name, &fields(&words)) }
     };
     let timeline = Timeline::of(&[
         // An interval ends at its event's time.
@@ -660,20 +614,9 @@ fn interrupts_are_slices_of_their_processors() {
 #[test]
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn requests_of_disks_are_slices_from_their_response_time() {
-    let request = |micros, hook, name, ticks, disk| {
-        let mut event = kernel(
-            micros,
-            hook,
-            name,
-            &[
-                ("DiskNumber", Field::UInt(disk)),
-                ("TransferSize", Field::UInt(4096)),
-                ("HighResResponseTime", Field::UInt(ticks)),
-            ],
-        );
-        event.process_id = 100;
-        event.thread_id = 200;
-        event
+    let request = |micros, hook, name, ticks: i32, disk: i32| {
+        let words = format!("DiskNumber={disk} TransferSize=4096 HighResResponseTime={ticks}");
+        Decoded { process_id: 100, thread_id: 200, ..kernel(micros, hook, name, &fields(&words)) }
     };
     let timeline = Timeline::of(&[
         // A microsecond is three ticks.
@@ -698,110 +641,67 @@ fn requests_of_disks_are_slices_from_their_response_time() {
 
 #[test]
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
-#[expect(clippy::too_many_lines, reason = "it lists seven events and their messages")]
 fn operations_on_files_are_etw_events() {
-    let irp = ("IrpPtr", Field::Pointer(0xFFFF_0001));
-    let object = ("FileObject", Field::Pointer(0xFFFF_0002));
-    let key = ("FileKey", Field::Pointer(0xFFFF_0003));
-    let thread = ("TTID", Field::ThreadId(200));
-    let with = |micros, hook, extra: &[(&str, Field)], has_key: bool| {
-        let mut fields = vec![irp.clone(), object.clone(), thread.clone()];
-        if has_key {
-            fields.push(key.clone());
-        }
-        fields.extend_from_slice(extra);
-        let mut event = kernel(micros, hook, "FileIo", &fields);
-        event.thread_id = 200;
-        event.process_id = 100;
-        event
-    };
-    let number = |name, value| (name, Field::UInt(value));
-    let timeline = Timeline::of(&[
-        with(
-            1,
+    // The hook, the fields besides those of (nearly) all operations, and the message.
+    let operations = [
+        (
             0x0440,
-            &[
-                number("CreateOptions", 5),
-                number("FileAttributes", 6),
-                number("ShareAccess", 7),
-                ("OpenPath", Field::Text(r"C:\a".to_owned())),
-            ],
-            false,
-        ),
-        with(2, 0x0443, &[number("Offset", 8), number("IoSize", 9), number("IoFlags", 10)], true),
-        with(3, 0x0442, &[], true),
-        with(4, 0x044A, &[number("ExtraInfo", 11), number("InfoClass", 12)], true),
-        with(
-            5,
-            0x0448,
-            &[
-                number("Length", 13),
-                number("InfoClass", 14),
-                number("FileIndex", 15),
-                ("FileName", Field::Text("*".to_owned())),
-            ],
-            true,
-        ),
-        kernel(
-            6,
-            0x044C,
-            "OperationEnd",
-            &[irp.clone(), number("ExtraInfo", 16), ("NtStatus", Field::NtStatus(0xC000_0034))],
-        ),
-        with(
-            7,
-            0x0450,
-            &[
-                number("ExtraInfo", 17),
-                number("InfoClass", 18),
-                ("FileName", Field::Text("to".to_owned())),
-            ],
-            true,
-        ),
-    ]);
-    let found: Vec<(&Value, &Value)> =
-        timeline.all("etw").into_iter().map(|line| (&line["form"], &line["event"])).collect();
-    let (irp, object, key) = ("4294901761", "4294901762", "4294901763");
-    let expected = [
-        (
+            r"CreateOptions=5 FileAttributes=6 ShareAccess=7 OpenPath=C:\a",
             "file_io_create",
-            json!({"irp_ptr": irp, "file_object": object, "ttid": 200, "create_options": 5,
-                "file_attributes": 6, "share_access": 7, "open_path": r"C:\a"}),
+            json!({"create_options": 5, "file_attributes": 6, "share_access": 7,
+                "open_path": r"C:\a"}),
         ),
         (
+            0x0443,
+            "FileKey=0xffff0003 Offset=8 IoSize=9 IoFlags=10",
             "file_io_read_write",
-            json!({"offset": "8", "irp_ptr": irp, "file_object": object, "file_key": key,
-                "ttid": 200, "io_size": 9, "io_flags": 10, "opcode": 67}),
+            json!({"offset": "8", "io_size": 9, "io_flags": 10, "opcode": 67}),
         ),
+        (0x0442, "FileKey=0xffff0003", "file_io_simple_op", json!({"opcode": 66})),
         (
-            "file_io_simple_op",
-            json!({"irp_ptr": irp, "file_object": object, "file_key": key, "ttid": 200,
-                "opcode": 66}),
-        ),
-        (
+            0x044A,
+            "FileKey=0xffff0003 ExtraInfo=11 InfoClass=12",
             "file_io_info",
-            json!({"irp_ptr": irp, "file_object": object, "file_key": key, "extra_info": "11",
-                "ttid": 200, "info_class": 12, "opcode": 74}),
+            json!({"extra_info": "11", "info_class": 12, "opcode": 74}),
         ),
         (
+            0x0448,
+            "FileKey=0xffff0003 Length=13 InfoClass=14 FileIndex=15 FileName=*",
             "file_io_dir_enum",
-            json!({"irp_ptr": irp, "file_object": object, "file_key": key, "ttid": 200,
-                "length": 13, "info_class": 14, "file_index": 15, "file_name": "*",
+            json!({"length": 13, "info_class": 14, "file_index": 15, "file_name": "*",
                 "opcode": 72}),
         ),
         (
-            "file_io_op_end",
-            json!({"irp_ptr": irp, "extra_info": "16", "nt_status": 0xC000_0034_u32}),
-        ),
-        (
+            0x0450,
+            "FileKey=0xffff0003 ExtraInfo=17 InfoClass=18 FileName=to",
             "file_io_path_operation",
-            json!({"irp_ptr": irp, "file_object": object, "file_key": key, "extra_info": "17",
-                "ttid": 200, "info_class": 18, "file_name": "to", "opcode": 80}),
+            json!({"extra_info": "17", "info_class": 18, "file_name": "to", "opcode": 80}),
         ),
     ];
-    let expected: Vec<(Value, Value)> =
-        expected.into_iter().map(|(form, event)| (json!(form), event)).collect();
-    let expected: Vec<(&Value, &Value)> = expected.iter().map(|(a, b)| (a, b)).collect();
+    let mut events = Vec::new();
+    let mut expected = Vec::new();
+    for (micros, (hook, words, form, message)) in (1..).zip(operations) {
+        let words = format!("IrpPtr=0xffff0001 FileObject=0xffff0002 TTID=200 {words}");
+        let event = kernel(micros, hook, "FileIo", &fields(&words));
+        events.push(Decoded { thread_id: 200, process_id: 100, ..event });
+        let mut whole = json!({"irp_ptr": "4294901761", "file_object": "4294901762", "ttid": 200});
+        if words.contains("FileKey") {
+            whole["file_key"] = "4294901763".into();
+        }
+        for (key, value) in message.as_object().unwrap() {
+            whole[key] = value.clone();
+        }
+        expected.push((json!(form), whole));
+    }
+    let mut end = kernel(7, 0x044C, "OperationEnd", &fields("IrpPtr=0xffff0001 ExtraInfo=16"));
+    end.fields.push(("NtStatus".into(), Field::NtStatus(0xC000_0034)));
+    events.push(end);
+    let message =
+        json!({"irp_ptr": "4294901761", "extra_info": "16", "nt_status": 0xC000_0034_u32});
+    expected.push((json!("file_io_op_end"), message));
+    let timeline = Timeline::of(&events);
+    let found = timeline.all("etw").into_iter();
+    let found: Vec<_> = found.map(|line| (line["form"].clone(), line["event"].clone())).collect();
     assert_eq!(found, expected);
     assert_eq!(timeline.all("etw")[1]["thread"], 200);
     assert_eq!(timeline.summary.file_operations, 7);
@@ -851,27 +751,12 @@ fn samples_and_events_have_their_stacks() {
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn processes_and_threads_have_their_names() {
     let process = |micros, hook, name: &str| {
-        kernel(
-            micros,
-            hook,
-            "Process",
-            &[
-                ("ProcessId", Field::ProcessId(100)),
-                ("ImageFileName", Field::Text(name.to_owned())),
-                ("CommandLine", Field::Text(format!("{name} /x"))),
-            ],
-        )
+        let words = format!("ProcessId=100 ImageFileName={name}");
+        let command_line = ("CommandLine", Field::Text(format!("{name} /x")));
+        kernel(micros, hook, "Process", &[&fields(&words)[..], &[command_line]].concat())
     };
-    let thread = kernel(
-        5,
-        0x0503,
-        "Thread",
-        &[
-            ("ProcessId", Field::ProcessId(100)),
-            ("TThreadId", Field::ThreadId(200)),
-            ("ThreadName", Field::Text("worker".to_owned())),
-        ],
-    );
+    let words = "ProcessId=100 TThreadId=200 ThreadName=worker";
+    let thread = kernel(5, 0x0503, "Thread", &fields(words));
     let mut system = event(30, "System");
     system.process_id = 4;
     let timeline = Timeline::of(&[
@@ -1013,28 +898,18 @@ fn times_outside_of_the_timeline_are_counted() {
 #[test]
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn the_command_writes_a_timeline_and_says_what_it_lacks() {
-    let folder = tempfile::tempdir().unwrap();
-    let (etl, out) = (folder.path().join("trace.etl"), folder.path().join("trace.pftrace"));
     let losses = Losses { events_lost: 3, buffers_lost: 1 };
     let header = trace::header(ClockType::Qpc, 0x1000, 2);
-    fs::write(&etl, trace::file(header, 7, losses).0).unwrap();
-    let dump = |more: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_etl"))
-            .args(["dump", "--format", "perfetto"])
-            .args(more)
-            .arg(&etl)
-            .output()
-            .unwrap()
-    };
-    let output = dump(&["--out", out.to_str().unwrap()]);
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(output.stdout, b"");
-    let said = String::from_utf8(output.stderr).unwrap();
+    let folder = Folder::with("trace.etl", trace::file(header, 7, losses).0);
+    let dump = ["dump", "--format", "perfetto", "trace.etl"];
+    let Ran { bytes, said, .. } =
+        folder.etl(&[&dump[..], &["--out", "trace.pftrace"]].concat()).ok();
+    assert_eq!(bytes, b"");
     let problems =
         "3 events could not be decoded completely; their annotation etw_problem says why";
     assert!(said.contains(problems), "{said}");
-    let bytes = fs::read(&out).unwrap();
-    let files = fs::read_dir(folder.path()).unwrap();
+    let bytes = folder.read("trace.pftrace");
+    let files = fs::read_dir(folder.path("")).unwrap();
     assert_eq!(files.count(), 2, "no temporary file is left");
     let lines = read(&bytes);
     let count = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
@@ -1047,7 +922,7 @@ fn the_command_writes_a_timeline_and_says_what_it_lacks() {
     assert_eq!(attribute("etl.events"), 7);
     assert_eq!(attribute("etl.lost_events"), "3");
     assert_eq!(attribute("etl.lost_buffers"), "1");
-    assert_eq!(dump(&[]).stdout, bytes, "standard output has the same");
+    assert_eq!(folder.etl(&dump).bytes, bytes, "standard output has the same");
 }
 
 /// Returns an arbitrary value with few levels.
@@ -1167,38 +1042,3 @@ proptest! {
         prop_assert_eq!(timeline.all("slice").len() as u64, slices);
     }
 }
-
-/// Prints the size and speed of a timeline of a million events with three fields; without optimization, of
-/// fewer events, so that the command below works when it is needed:
-/// `cargo test --release -p etl --test it -- --ignored --nocapture figures`.
-#[test]
-#[ignore = "prints figures; they need a release build"]
-fn figures_of_a_million_events() {
-    const EVENTS: i64 = if cfg!(debug_assertions) { 10_000 } else { 1_000_000 };
-    let mut one = event(0, "Completed");
-    one.descriptor.keyword = 1;
-    let time = |write: &mut dyn FnMut(&Decoded)| {
-        let mut one = one.clone();
-        let start = Instant::now();
-        for n in 0..EVENTS {
-            one.time = FileTime::from_raw(START.raw() + 20 * n);
-            one.thread_id = 200 + u32::try_from(n % 8).unwrap();
-            one.fields.clear();
-            one.fields.push((Arc::clone(&NAMES_OF_FIELDS[0]), Field::UInt(n.cast_unsigned())));
-            one.fields.push((Arc::clone(&NAMES_OF_FIELDS[1]), Field::UInt(4096)));
-            one.fields.push((Arc::clone(&NAMES_OF_FIELDS[2]), Field::NtStatus(0)));
-            write(&one);
-        }
-        start.elapsed().as_secs_f64()
-    };
-    let mut timeline = Writer::new(Vec::new(), &header());
-    let seconds = time(&mut |event| timeline.event(event).unwrap());
-    let (timeline, _) = timeline.finish().unwrap();
-    let events = u32::try_from(EVENTS).unwrap();
-    let size = timeline.len() / usize::try_from(events).unwrap();
-    println!("{size} bytes per event, {:.0} events per second", f64::from(events) / seconds);
-}
-
-/// The names of three fields.
-static NAMES_OF_FIELDS: LazyLock<[Arc<str>; 3]> =
-    LazyLock::new(|| ["request", "length", "status"].map(Arc::from));

@@ -1,51 +1,25 @@
 //! Parts of traces: `etl merge` with a selection.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
+use crate::run::Folder;
 use etl_file::write::Losses;
 use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, LogFileHeader, Trace};
 use etl_fixtures::{decoders, kernel_records, trace};
 use serde_json::Value as Json;
 
-fn run(arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_etl")).args(arguments).output().unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(text).unwrap())
-}
+/// The trace, and a part of it.
+const WHOLE: &str = "whole.etl";
+const PART: &str = "part.etl";
 
-/// A file in a temporary folder, and the path for a part of it.
-struct Files {
-    _folder: tempfile::TempDir,
-    whole: PathBuf,
-    part: PathBuf,
-}
-
-impl Files {
-    fn new(bytes: &[u8]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let [whole, part] = ["whole.etl", "part.etl"].map(|name| folder.path().join(name));
-        fs::write(&whole, bytes).unwrap();
-        Self { _folder: folder, whole, part }
-    }
-
-    /// Cuts out a part, and returns the command's output.
-    fn cut(&self, options: &[&str]) -> String {
-        let [whole, part] = [&self.whole, &self.part].map(|path| path.to_str().unwrap());
-        let (code, said) = run(&[&["merge", whole, "-o", part], options].concat());
-        assert_eq!(code, Some(0), "{said}");
-        said
-    }
+/// Cuts out a part, and returns the command's output.
+fn cut(folder: &Folder, options: &[&str]) -> String {
+    folder.etl(&[&["merge", WHOLE, "-o", PART], options].concat()).ok().text()
 }
 
 /// Returns a file's events as JSON, without their offsets in the file.
-fn events(path: &Path, options: &[&str]) -> Vec<Json> {
-    let path = path.to_str().unwrap();
-    let (code, out) = run(&[&["dump", "--format", "json", "--names", path], options].concat());
-    assert_eq!(code, Some(0), "{out}");
-    let lines = out.lines().map(|line| serde_json::from_str::<Json>(line).unwrap());
+fn events(folder: &Folder, name: &str, options: &[&str]) -> Vec<Json> {
+    let arguments = [&["dump", "--format", "json", "--names", name], options].concat();
+    let lines = folder.etl(&arguments).ok().lines().into_iter();
     let events = lines.filter(|line| line["record"] == "event");
     let placeless = events.map(|mut event| {
         let members = event.as_object_mut().unwrap();
@@ -103,10 +77,10 @@ fn kernel_trace() -> Vec<u8> {
 #[test]
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn a_part_by_time_has_what_its_events_need() {
-    let files = Files::new(&kernel_trace());
-    let said = files.cut(&["--from", &time(300), "--to", &time(400)]);
+    let files = Folder::with(WHOLE, kernel_trace());
+    let said = cut(&files, &["--from", &time(300), "--to", &time(400)]);
     assert!(said.contains("omitted 5 records that are not selected; 8 records are kept"), "{said}");
-    let part = events(&files.part, &[]);
+    let part = events(&files, PART, &[]);
     let expected = [
         ("DCStart", 100),
         ("DCStart", 105),
@@ -120,12 +94,12 @@ fn a_part_by_time_has_what_its_events_need() {
     ];
     assert_eq!(names(&part), expected);
     // The events have the same names and stacks as in the whole trace.
-    let whole = events(&files.whole, &[]);
+    let whole = events(&files, WHOLE, &[]);
     assert!(part.iter().all(|event| whole.contains(event)), "{part:#?}");
     assert!(part[4]["stack"].to_string().contains("app.exe+0x20"));
     assert_eq!(part[4]["process_name"], "app.exe");
     // The header event is a record, too.
-    let lines = decoders::dump("dissect_kernel.py", &files.part);
+    let lines = decoders::dump("dissect_kernel.py", &files.path(PART));
     assert_eq!(lines.len(), 12);
 }
 
@@ -139,23 +113,24 @@ fn an_event_never_gets_the_stack_of_another_thread() {
         (300, EncodedRecord::new(&event).unwrap()),
         (305, kernel(0x1820, 2, 305, stack)),
     ];
-    let files = Files::new(&trace::of_records(LogFileHeader::default(), 400, records.clone()));
-    let said = files.cut(&["--provider", &provider]);
+    let files =
+        Folder::with(WHOLE, trace::of_records(LogFileHeader::default(), 400, records.clone()));
+    let said = cut(&files, &["--provider", &provider]);
     assert!(said.contains("omitted 2 records that are not selected; 0 records are kept"), "{said}");
-    assert_eq!(events(&files.part, &[]), events(&files.whole, &["--provider", &provider]));
+    assert_eq!(events(&files, PART, &[]), events(&files, WHOLE, &["--provider", &provider]));
     // The kernel event is missing altogether.
     let alone = trace::of_records(LogFileHeader::default(), 400, records[1..].to_vec());
-    let alone = events(&Files::new(&alone).whole, &[]);
+    let alone = events(&Folder::with(WHOLE, &alone), WHOLE, &[]);
     assert_eq!(names(&alone), [("-", 300), ("Stack", 305)]);
     assert!(alone[0]["stack"].is_null(), "{alone:#?}");
 }
 
 #[test]
 fn a_part_by_process_follows_names_and_threads() {
-    let files = Files::new(&kernel_trace());
+    let files = Folder::with(WHOLE, kernel_trace());
     for process in ["7", "APP.EXE"] {
-        files.cut(&["--process", process, "--to", &time(210)]);
-        let part = events(&files.part, &[]);
+        cut(&files, &["--process", process, "--to", &time(210)]);
+        let part = events(&files, PART, &[]);
         let expected = [
             ("DCStart", 100),
             ("DCStart", 105),
@@ -167,7 +142,7 @@ fn a_part_by_process_follows_names_and_threads() {
             ("Name", 910),
         ];
         assert_eq!(names(&part), expected, "{process}");
-        let dumped = events(&files.whole, &["--process", process, "--to", &time(210)]);
+        let dumped = events(&files, WHOLE, &["--process", process, "--to", &time(210)]);
         assert!(dumped.iter().any(|event| event["event"] == "Terminate"));
         assert!(dumped.iter().all(|event| event["process_name"] == "app.exe"), "{dumped:#?}");
     }
@@ -178,20 +153,20 @@ fn a_part_by_process_follows_names_and_threads() {
 fn a_part_by_provider_is_read_by_other_decoders() {
     let header = trace::header(ClockType::Qpc, 0x1000, 2);
     let (bytes, written) = trace::file(header, 200, Losses { events_lost: 3, buffers_lost: 1 });
-    let files = Files::new(&bytes);
+    let files = Folder::with(WHOLE, &bytes);
     let provider = written[0].provider;
     let expected: Vec<_> = written.iter().filter(|event| event.provider == provider).collect();
-    let by_name = events(&files.whole, &[])[0]["provider_name"].as_str().unwrap().to_owned();
+    let by_name = events(&files, WHOLE, &[])[0]["provider_name"].as_str().unwrap().to_owned();
     for option in [provider.to_string(), by_name] {
-        let said = files.cut(&["--provider", &option]);
+        let said = cut(&files, &["--provider", &option]);
         assert!(said.starts_with("100 events of 1 files"), "{said}");
         assert!(said.contains("omitted 100 records that are not selected; 0 records"), "{said}");
-        let part = Trace::open(&files.part).unwrap();
+        let part = Trace::open(files.path(PART)).unwrap();
         assert_eq!(part.damages(), []);
         let found: Vec<_> = part.events_by_time().iter().map(|event| &event.record).collect();
         assert_eq!(found, expected);
         assert_eq!((part.header().events_lost, part.header().buffers_lost), (3, 1));
-        assert_eq!(decoders::assert_third_party_decoders_agree(&files.part), 100);
+        assert_eq!(decoders::assert_third_party_decoders_agree(&files.path(PART)), 100);
     }
 }
 
@@ -213,9 +188,9 @@ fn the_rundown_of_a_selected_provider_is_kept_at_any_time() {
     let from = header.session_clock().to_file_time(start + 20).to_string();
     let to = header.session_clock().to_file_time(start + 30).to_string();
     let records = events.iter().chain([&other]);
-    let files = Files::new(&trace::of_records(header, start + 60, records));
-    files.cut(&["--provider", &provider, "--from", &from, "--to", &to]);
-    let part = Trace::open(&files.part).unwrap();
+    let files = Folder::with(WHOLE, trace::of_records(header, start + 60, records));
+    cut(&files, &["--provider", &provider, "--from", &from, "--to", &to]);
+    let part = Trace::open(files.path(PART)).unwrap();
     let found: Vec<_> = part.events().map(|event| event.record.timestamp - start).collect();
     assert_eq!(found, [20, 30, 40]);
 }
@@ -225,9 +200,8 @@ fn times_are_read_as_they_are_shown() {
     let time = FileTime::from_raw(134_117_966_451_234_567);
     assert_eq!(time.to_string().parse(), Ok(time));
     assert_eq!(time.to_string().trim_end_matches('Z').parse(), Ok(time));
-    let files = Files::new(&kernel_trace());
-    let whole = files.whole.to_str().unwrap();
-    let (code, said) = run(&["dump", whole, "--from", "yesterday"]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("expected a time in UTC such as"), "{said}");
+    let files = Folder::with(WHOLE, kernel_trace());
+    let ran = files.etl(&["dump", WHOLE, "--from", "yesterday"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.said);
+    assert!(ran.said.contains("expected a time in UTC such as"), "{}", ran.said);
 }

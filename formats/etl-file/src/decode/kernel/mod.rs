@@ -76,6 +76,24 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns a record with the values of its header only.
+    fn new(header: RecordHeader) -> Self {
+        Self {
+            header,
+            class: header.guid.unwrap_or_default(),
+            class_name: None,
+            event_name: None,
+            format: None,
+            message: None,
+            pointer_size: header.pointer_size,
+            process_id: header.process_id,
+            thread_id: header.thread_id,
+            fields: Fields::new(),
+            leftover: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
     /// Returns the value of a field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {
@@ -364,18 +382,10 @@ fn classified_by(class: Option<&Class>, header: RecordHeader, payload: &[u8]) ->
     let is_of_system = class.is_some_and(|class| classes::by_guid(class.guid).is_some());
     let guid = class.map(|class| class.guid).or(header.guid);
     let mut record = Record {
-        header,
-        class: guid.unwrap_or(Guid::from_u128(0)),
+        class: guid.unwrap_or_default(),
         class_name: class.map(|class| Arc::clone(&class.name)),
         event_name: event.map(|event| Arc::clone(&event.name)),
-        format: None,
-        message: None,
-        pointer_size: header.pointer_size,
-        process_id: header.process_id,
-        thread_id: header.thread_id,
-        fields: Fields::new(),
-        leftover: Vec::new(),
-        problems: Vec::new(),
+        ..Record::new(header)
     };
     let attempt = event.and_then(|event| attempt(event, &header, payload));
     if let Some(attempt) = attempt {
@@ -440,18 +450,10 @@ fn message(header: RecordHeader, payload: &[u8]) -> Record {
         fields.extend(value.map(|value| (name.into(), value)));
     }
     Record {
-        header,
-        class: header.guid.unwrap_or(Guid::from_u128(0)),
         class_name: Some("WPP".into()),
         event_name: Some(format!("Message{}", header.message).into()),
-        format: None,
-        message: None,
-        pointer_size: header.pointer_size,
-        process_id: header.process_id,
-        thread_id: header.thread_id,
         fields,
-        leftover: Vec::new(),
-        problems: Vec::new(),
+        ..Record::new(header)
     }
 }
 

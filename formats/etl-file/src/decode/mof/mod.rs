@@ -2,12 +2,13 @@
 //! as the WMI repository exports them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etw_wire::Guid;
+
+use crate::input;
 
 pub use descriptor::{Class, Event, Field, Layout, Type};
 
@@ -78,13 +79,12 @@ impl Classes {
     /// Fails with [`MofError`] if the file cannot be read, or contains no event classes.
     pub fn load(&mut self, path: &Path) -> Result<(), MofError> {
         let failed = |kind| MofError { path: path.to_owned(), kind };
-        let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(MAX_SIZE + 1).read_to_end(&mut bytes))
-            .map_err(|error| failed(MofErrorKind::Io(error)))?;
-        if bytes.len() as u64 > MAX_SIZE {
-            return Err(failed(MofErrorKind::TooLarge));
-        }
+        let bytes = input::read(path, MAX_SIZE).map_err(|error| {
+            failed(match error.kind() {
+                ErrorKind::FileTooLarge => MofErrorKind::TooLarge,
+                _ => MofErrorKind::Io(error),
+            })
+        })?;
         let text = etw_manifest::text(&bytes).ok_or_else(|| failed(MofErrorKind::Encoding))?;
         self.add(&text).map_err(failed)
     }

@@ -1,17 +1,8 @@
 use super::*;
-use crate::decode::schema::ValueMap;
+use crate::decode::schema::{ValueMap, plain as bare};
 
 fn field(name: &str, in_type: impl Into<Encoding>, out_type: Presentation) -> Field {
-    Field {
-        name: name.into(),
-        in_type: in_type.into(),
-        out_type,
-        count: Count::Scalar,
-        length: Length::Natural,
-        tags: 0,
-        map: None,
-        fields: Vec::new(),
-    }
+    Field { out_type, ..bare(name, in_type) }
 }
 
 fn decode(fields: Vec<Field>, data: &[u8]) -> Payload {
@@ -133,8 +124,7 @@ fn counted_data_have_a_byte_count() {
     assert_eq!(plain(InType::CountedAnsiString, b"\x02\0ab"), text("ab"));
     assert_eq!(plain(InType::Binary, b"\x02\0ab"), Value::Binary(b"ab".to_vec()));
     assert_eq!(plain(InType::CountedBinary, b"\x02\0ab"), Value::Binary(b"ab".to_vec()));
-    let odd =
-        decode(vec![field("f", InType::CountedUnicodeString, Presentation::Default)], b"\x03\0abc");
+    let odd = decode(vec![bare("f", InType::CountedUnicodeString)], b"\x03\0abc");
     assert_eq!(odd.error.unwrap().kind, Kind::OddLength(3));
     assert_eq!(odd.leftover, b"\x03\0abc");
 }
@@ -172,17 +162,13 @@ fn security_identifier_gives_its_own_length() {
         panic!("a SID is no other value");
     };
     assert_eq!((longest.authority, longest.subauthorities.len()), (5, 15));
-    let payload =
-        decode(vec![field("f", InType::Sid, Presentation::Default)], &[1, 16, 0, 0, 0, 0, 0, 5]);
+    let payload = decode(vec![bare("f", InType::Sid)], &[1, 16, 0, 0, 0, 0, 0, 5]);
     assert_eq!(payload.error.unwrap().kind, Kind::Sid(16));
 }
 
 #[test]
 fn pointer_has_the_size_of_the_writer() {
-    let schema = Schema {
-        fields: vec![field("p", InType::Pointer, Presentation::Default)].into(),
-        ..Schema::default()
-    };
+    let schema = Schema { fields: vec![bare("p", InType::Pointer)].into(), ..Schema::default() };
     let payload = schema.decode(&[1, 0, 0, 0, 2], PointerSize::Four);
     assert_eq!(payload.fields, [("p".into(), Value::Pointer(1))]);
     assert_eq!(payload.leftover, [2]);
@@ -190,8 +176,7 @@ fn pointer_has_the_size_of_the_writer() {
 
 #[test]
 fn arrays_count_in_the_schema_or_in_the_data() {
-    let fixed =
-        Field { count: Count::Fixed(2), ..field("a", InType::UInt16, Presentation::Default) };
+    let fixed = Field { count: Count::Fixed(2), ..bare("a", InType::UInt16) };
     let variable = Field { count: Count::Variable, ..field("b", InType::UInt8, Presentation::Hex) };
     let payload = decode(vec![fixed, variable], &[1, 0, 2, 0, 3, 0, 7, 8, 9]);
     assert_eq!(payload.error, None);
@@ -217,31 +202,18 @@ fn array_of_characters_is_text() {
 
 #[test]
 fn structures_hold_their_members() {
-    let mut outer = field("s", InType::Struct, Presentation::Default);
-    outer.count = Count::Fixed(2);
-    outer.fields = vec![
-        field("a", InType::UInt8, Presentation::Default),
-        field("b", InType::CountedAnsiString, Presentation::Default),
-    ];
+    let mut outer = Field { count: Count::Fixed(2), ..bare("s", InType::Struct) };
+    outer.fields = vec![bare("a", InType::UInt8), bare("b", InType::CountedAnsiString)];
     let payload = decode(vec![outer], b"\x01\x01\0x\x02\x01\0y");
     assert_eq!(payload.fields[0].1.to_string(), r#"[{a=1, b="x"}, {a=2, b="y"}]"#);
 }
 
 #[test]
 fn sizes_come_from_earlier_fields() {
-    let number = field("n", InType::UInt16, Presentation::Default);
-    let count = Field {
-        count: Count::Field("n".into()),
-        ..field("a", InType::UInt8, Presentation::Default)
-    };
-    let length = Field {
-        length: Length::Field("n".into()),
-        ..field("b", InType::Binary, Presentation::Default)
-    };
-    let string = Field {
-        length: Length::Field("n".into()),
-        ..field("s", InType::UnicodeString, Presentation::Default)
-    };
+    let number = bare("n", InType::UInt16);
+    let count = Field { count: Count::Field("n".into()), ..bare("a", InType::UInt8) };
+    let length = Field { length: Length::Field("n".into()), ..bare("b", InType::Binary) };
+    let string = Field { length: Length::Field("n".into()), ..bare("s", InType::UnicodeString) };
     let payload = decode(vec![number, count, length, string], b"\x02\0\x07\x08xyz\0\0\0");
     assert_eq!(payload.error, None);
     assert_eq!(
@@ -256,10 +228,7 @@ fn sizes_come_from_earlier_fields() {
 
 #[test]
 fn size_without_its_field_is_an_error() {
-    let length = Field {
-        length: Length::Field("n".into()),
-        ..field("b", InType::Binary, Presentation::Default)
-    };
+    let length = Field { length: Length::Field("n".into()), ..bare("b", InType::Binary) };
     let payload = decode(vec![length], b"xy");
     assert_eq!(payload.error.unwrap().kind, Kind::NoSuchNumber("n".into()));
 }
@@ -268,7 +237,7 @@ fn size_without_its_field_is_an_error() {
 fn a_map_names_a_number() {
     let mapped = Field {
         map: Some(Arc::new(ValueMap { bits: false, entries: vec![(3, "Three".into())] })),
-        ..field("m", InType::UInt32, Presentation::Default)
+        ..bare("m", InType::UInt32)
     };
     let payload = decode(vec![mapped.clone(), mapped], &[3, 0, 0, 0, 4, 0, 0, 0]);
     assert_eq!(payload.fields[0].1.to_string(), "Three(3)");
@@ -280,7 +249,7 @@ fn mapped(in_type: InType, bits: bool, entries: &[(u32, &str)], data: &[u8]) -> 
     let entries = entries.iter().map(|(value, name)| (*value, (*name).into()));
     let field = Field {
         map: Some(Arc::new(ValueMap { bits, entries: entries.collect() })),
-        ..field("f", in_type, Presentation::Default)
+        ..bare("f", in_type)
     };
     let payload = decode(vec![field], data);
     let (_, value) = &payload.fields[0];
@@ -326,13 +295,7 @@ fn a_bit_map_names_the_highest_bit_and_zero() {
 
 #[test]
 fn decoding_keeps_what_came_before_an_error() {
-    let payload = decode(
-        vec![
-            field("a", InType::UInt8, Presentation::Default),
-            field("b", InType::UInt32, Presentation::Default),
-        ],
-        &[1, 2, 3],
-    );
+    let payload = decode(vec![bare("a", InType::UInt8), bare("b", InType::UInt32)], &[1, 2, 3]);
     assert_eq!(payload.fields, [("a".into(), Value::UInt(1))]);
     assert_eq!(payload.leftover, [2, 3]);
     assert_eq!(
@@ -343,11 +306,8 @@ fn decoding_keeps_what_came_before_an_error() {
 
 #[test]
 fn error_in_a_structure_names_the_member() {
-    let mut outer = field("s", InType::Struct, Presentation::Default);
-    outer.fields = vec![
-        field("a", InType::UInt8, Presentation::Default),
-        field("b", Encoding::Unknown(30), Presentation::Default),
-    ];
+    let mut outer = bare("s", InType::Struct);
+    outer.fields = vec![bare("a", InType::UInt8), bare("b", Encoding::Unknown(30))];
     let error = decode(vec![outer], &[1, 2]).error.unwrap();
     assert_eq!((error.field.as_ref(), error.offset), ("b", 1));
     assert_eq!(error.kind, Kind::UnknownType(30));
@@ -355,10 +315,8 @@ fn error_in_a_structure_names_the_member() {
 
 #[test]
 fn arrays_without_data_do_not_multiply_without_bound() {
-    let mut inner = field("i", InType::Null, Presentation::Default);
-    inner.count = Count::Fixed(u16::MAX);
-    let mut outer = field("o", InType::Struct, Presentation::Default);
-    outer.count = Count::Fixed(u16::MAX);
+    let inner = Field { count: Count::Fixed(u16::MAX), ..bare("i", InType::Null) };
+    let mut outer = Field { count: Count::Fixed(u16::MAX), ..bare("o", InType::Struct) };
     outer.fields = vec![inner];
     let payload = decode(vec![outer], &[1]);
     assert_eq!(payload.error.unwrap().kind, Kind::TooManyValues);
@@ -368,7 +326,7 @@ fn arrays_without_data_do_not_multiply_without_bound() {
 #[test]
 fn names_in_errors_cannot_control_a_terminal() {
     let name = "\u{1b}[2J\n";
-    let payload = decode(vec![field(name, InType::Int8, Presentation::Default)], &[]);
+    let payload = decode(vec![bare(name, InType::Int8)], &[]);
     assert_eq!(
         payload.error.unwrap().to_string(),
         r"field `\u{1b}[2J\n` at payload offset 0: the data ends inside the field"
@@ -386,19 +344,15 @@ fn count(value: &Value) -> usize {
 
 #[test]
 fn small_events_do_not_take_much_memory() {
-    let array = |name: &str| Field {
-        count: Count::Fixed(u16::MAX),
-        ..field(name, InType::Null, Presentation::Default)
-    };
+    let array = |name: &str| Field { count: Count::Fixed(u16::MAX), ..bare(name, InType::Null) };
     // 60 bytes of metadata describe such an event; a file can contain thousands of them.
     let payload = decode(vec![array(""); 15], &[1, 2, 3]);
     let values: usize = payload.fields.iter().map(|(_, value)| count(value)).sum();
     assert!(values < 10_000, "{values}");
     assert_eq!(payload.error.unwrap().kind, Kind::TooManyValues);
     // Values with data can contain values without data.
-    let member = |in_type| field("m", in_type, Presentation::Default);
-    let mut parts = field("parts", InType::Struct, Presentation::Default);
-    parts.count = Count::Fixed(60_000);
+    let member = |in_type| bare("m", in_type);
+    let mut parts = Field { count: Count::Fixed(60_000), ..bare("parts", InType::Struct) };
     parts.fields = vec![member(InType::UInt8), member(InType::Null)];
     let payload = decode(vec![parts], &vec![7; 60_000]);
     assert_eq!(payload.error, None);
@@ -406,10 +360,7 @@ fn small_events_do_not_take_much_memory() {
 
 #[test]
 fn the_values_of_an_event_cost_their_names_too() {
-    let array = |name: &str| Field {
-        count: Count::Fixed(60_000),
-        ..field(name, InType::UInt8, Presentation::Default)
-    };
+    let array = |name: &str| Field { count: Count::Fixed(60_000), ..bare(name, InType::UInt8) };
     // Each value of the first arrays costs 100 bytes of the 16 MiB, so 167,772 of them fit.
     let long = "n".repeat(100 - VALUE_COST);
     let payload = decode(vec![array(&long); 4], &vec![7; 240_000]);
@@ -423,10 +374,7 @@ fn the_values_of_an_event_cost_their_names_too() {
 
 #[test]
 fn text_of_a_fixed_length_ends_before_its_padding() {
-    let of_length = |in_type, length| Field {
-        length: Length::Fixed(length),
-        ..field("s", in_type, Presentation::Default)
-    };
+    let of_length = |in_type, length| Field { length: Length::Fixed(length), ..bare("s", in_type) };
     let payload = decode(
         vec![
             of_length(InType::UnicodeString, 4),
@@ -452,10 +400,7 @@ fn text_of_a_fixed_length_ends_before_its_padding() {
 
 #[test]
 fn an_array_of_pointers_has_the_size_of_its_elements() {
-    let pointers = Field {
-        count: Count::Fixed(2),
-        ..field("pointers", InType::Pointer, Presentation::Default)
-    };
+    let pointers = Field { count: Count::Fixed(2), ..bare("pointers", InType::Pointer) };
     let schema = Schema { fields: vec![pointers].into(), ..Schema::default() };
     assert_eq!(schema.size(PointerSize::Four), Some(8));
     assert_eq!(schema.size(PointerSize::Eight), Some(16));
@@ -485,7 +430,7 @@ fn values_of_fixed_size_have_the_size_of_their_type() {
         (InType::Guid, 16),
         (InType::SystemTime, 16),
     ];
-    let plain = |in_type| field("f", in_type, Presentation::Default);
+    let plain = |in_type| bare("f", in_type);
     for (in_type, expected) in all {
         let found = size(vec![plain(in_type)], PointerSize::Eight);
         assert_eq!(found, Some(expected), "{in_type:?}");
@@ -510,9 +455,8 @@ fn values_of_fixed_size_have_the_size_of_their_type() {
 
 #[test]
 fn a_length_alone_refers_to_a_number() {
-    let mut bytes = field("bytes", InType::Binary, Presentation::Default);
-    bytes.length = Length::Field("size".into());
-    let size = field("size", InType::UInt8, Presentation::Default);
+    let bytes = Field { length: Length::Field("size".into()), ..bare("bytes", InType::Binary) };
+    let size = bare("size", InType::UInt8);
     let payload = decode(vec![size, bytes], &[2, 7, 8]);
     assert_eq!(payload.error, None);
     assert_eq!(payload.fields[1].1, Value::Binary(vec![7, 8]));

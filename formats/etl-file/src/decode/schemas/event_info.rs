@@ -224,11 +224,32 @@ pub fn event_info(
 ) -> Result<EventInfo, SchemaError> {
     let short = |expected| SchemaError::Short { present: bytes.len(), expected };
     let mut c = Cursor::new(bytes);
-    let fixed = fixed_part(&mut c).ok_or_else(|| short(EVENT_INFO))?;
-    if fixed.source != SOURCE_MANIFEST {
-        return Err(SchemaError::Source(fixed.source));
+    let (provider, descriptor, numbers) = fixed_part(&mut c).ok_or_else(|| short(EVENT_INFO))?;
+    // The names are offsets. Between the message and the event's name are the offsets of the
+    // provider's message and of binary XML, and the size of the XML; after the name is the offset of
+    // the attributes, and at the end are flags.
+    let [
+        source,
+        provider_name,
+        level,
+        channel,
+        keywords,
+        task,
+        opcode,
+        message,
+        _,
+        _,
+        _,
+        event_name,
+        _,
+        count,
+        top_level,
+        _,
+    ] = numbers;
+    if source != SOURCE_MANIFEST {
+        return Err(SchemaError::Source(source));
     }
-    let count = usize::try_from(fixed.properties).unwrap_or(usize::MAX);
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
     let expected = count.saturating_mul(PROPERTY).saturating_add(EVENT_INFO);
     let properties =
         c.take(expected - EVENT_INFO).ok_or_else(|| short(expected))?.chunks_exact(PROPERTY);
@@ -239,63 +260,36 @@ pub fn event_info(
         .iter()
         .map(|property| Ok(texts.get("property's name", property.name)?.unwrap_or_default()))
         .collect();
-    let list = Properties { all: &properties, names: names?, texts, provider: fixed.provider, map };
-    let top = usize::try_from(fixed.top_level).unwrap_or(usize::MAX);
+    let list = Properties { all: &properties, names: names?, texts, provider, map };
+    let top = usize::try_from(top_level).unwrap_or(usize::MAX);
     let mut left = MAX_FIELDS;
     let fields = list.fields(0, top, MAX_DEPTH, &mut left)?;
     Ok(EventInfo {
-        provider: fixed.provider,
-        descriptor: fixed.descriptor,
-        provider_name: texts.optional("provider's name", fixed.provider_name),
-        event_name: texts.optional("event's name", fixed.event_name),
-        level: texts.optional("level's name", fixed.level),
-        channel: texts.optional("channel's name", fixed.channel),
-        task: texts.optional("task's name", fixed.task),
-        opcode: texts.optional("opcode's name", fixed.opcode),
-        keywords: texts.list("keywords' names", fixed.keywords),
-        message: texts.optional("message", fixed.message),
+        provider,
+        descriptor,
+        provider_name: texts.optional("provider's name", provider_name),
+        event_name: texts.optional("event's name", event_name),
+        level: texts.optional("level's name", level),
+        channel: texts.optional("channel's name", channel),
+        task: texts.optional("task's name", task),
+        opcode: texts.optional("opcode's name", opcode),
+        keywords: texts.list("keywords' names", keywords),
+        message: texts.optional("message", message),
         fields,
     })
 }
 
-/// The fixed part of `TRACE_EVENT_INFO`, before the properties. Names are offsets.
-struct Fixed {
-    provider: Guid,
-    descriptor: EventDescriptor,
-    source: u32,
-    provider_name: u32,
-    level: u32,
-    channel: u32,
-    keywords: u32,
-    task: u32,
-    opcode: u32,
-    message: u32,
-    event_name: u32,
-    properties: u32,
-    top_level: u32,
-}
-
-fn fixed_part(c: &mut Cursor<'_>) -> Option<Fixed> {
-    let fixed = Fixed {
-        provider: Guid::from_bytes(c.array()?),
-        // After EventGuid, which events from manifests do not use.
-        descriptor: EventDescriptor::read(c.skip(16)?)?,
-        source: c.u32()?,
-        provider_name: c.u32()?,
-        level: c.u32()?,
-        channel: c.u32()?,
-        keywords: c.u32()?,
-        task: c.u32()?,
-        opcode: c.u32()?,
-        message: c.u32()?,
-        // After ProviderMessageOffset, BinaryXMLOffset and BinaryXMLSize.
-        event_name: c.skip(12)?.u32()?,
-        // After EventAttributesOffset.
-        properties: c.skip(4)?.u32()?,
-        top_level: c.u32()?,
-    };
-    c.skip(4)?; // Flags
-    Some(fixed)
+/// Reads the fixed part of `TRACE_EVENT_INFO`: the provider, the descriptor, and the numbers from
+/// `DecodingSource` up to the properties.
+fn fixed_part(c: &mut Cursor<'_>) -> Option<(Guid, EventDescriptor, [u32; 16])> {
+    let provider = Guid::from_bytes(c.array()?);
+    // After EventGuid, which events from manifests do not use.
+    let descriptor = EventDescriptor::read(c.skip(16)?)?;
+    let mut numbers = [0; 16];
+    for number in &mut numbers {
+        *number = c.u32()?;
+    }
+    Some((provider, descriptor, numbers))
 }
 
 /// `EVENT_PROPERTY_INFO`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etw_wire::{Guid, NtStatus};
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, eight_bit};
 use crate::decode::printf::{Argument, signed};
 use crate::decode::value::{Sid, Value};
 use crate::read::PointerSize;
@@ -216,10 +216,10 @@ impl Item {
             Self::Characters => {
                 let bytes: [u8; 4] = c.array()?;
                 let number = u32::from_le_bytes(bytes);
-                let text = ansi(&bytes);
+                let text = eight_bit(&bytes);
                 of_text(Value::Text(text.clone()), text, Some((number.into(), 4)))
             }
-            Self::Ansi => text(ansi(c.until_nul()?)),
+            Self::Ansi => text(eight_bit(c.until_nul()?)),
             Self::Wide => {
                 let (units, _) = c.rest().as_chunks::<2>();
                 let length = units.iter().position(|unit| *unit == [0, 0])?;
@@ -229,7 +229,7 @@ impl Item {
             }
             Self::CountedAnsi => {
                 let length = c.u16()?;
-                text(ansi(c.take(length.into())?))
+                text(eight_bit(c.take(length.into())?))
             }
             Self::CountedWide => {
                 let length = c.u16()?;
@@ -342,18 +342,12 @@ fn names(list: &str, is_set: bool) -> Names {
         let (name, value) = entry
             .split_once('=')
             .filter(|_| !is_set)
-            .and_then(|(name, value)| Some((name.trim_end(), number(value.trim())?)))
+            .and_then(|(name, value)| Some((name.trim_end(), etw_manifest::number(value)?)))
             .unwrap_or((entry, next));
         names.push((value, name.into()));
         next = value.wrapping_add(1);
     }
     names.into()
-}
-
-/// Reads a decimal number, or a hexadecimal one after 0x.
-fn number(text: &str) -> Option<u64> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    digits.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
 }
 
 /// Reads an unsigned number of `size` bytes.
@@ -362,19 +356,9 @@ fn unsigned(c: &mut Cursor<'_>, size: u8) -> Option<u64> {
     Some(bytes.fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
-/// Decodes 8-bit text, which is UTF-8 or in an unknown code page.
-fn ansi(bytes: &[u8]) -> String {
-    std::str::from_utf8(bytes).map_or_else(|_| latin1(bytes), str::to_owned)
-}
-
 /// Decodes UTF-16 text.
 fn wide(bytes: &[u8]) -> String {
     let (units, _) = bytes.as_chunks::<2>();
     let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
     String::from_utf16_lossy(&units)
-}
-
-/// Decodes each byte as one character.
-pub fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
 }

@@ -1,6 +1,7 @@
 //! WPP messages as the events of a manifest, for drivers that migrate from WPP.
 
 use std::collections::{BTreeSet, HashMap};
+use std::iter;
 use std::sync::Arc;
 
 use etw_manifest::{
@@ -226,13 +227,8 @@ impl Converter {
         });
         let entries = entries.collect();
         let usual = format!("{field}{}", if is_bits { "Bits" } else { "Value" });
-        let is_taken = |name: &str, maps: &[Map]| maps.iter().any(|map| map.name == name);
-        let mut name = usual.clone();
-        let mut number = 2;
-        while is_taken(&name, &self.provider.maps) {
-            name = format!("{usual}{number}");
-            number += 1;
-        }
+        let maps = &self.provider.maps;
+        let name = untaken(&usual, |name| maps.iter().any(|map| map.name == name));
         self.provider.maps.push(Map { name, is_bits, items: entries, ..Map::default() });
         let map = self.provider.maps.len() - 1;
         self.maps.insert((is_bits, items), map);
@@ -357,15 +353,14 @@ fn pascal(name: &str) -> String {
 
 /// Returns a name that no field has yet.
 fn unique(name: &str, properties: &[Property]) -> String {
-    let is_taken =
-        |name: &str| properties.iter().any(|property| property.name.eq_ignore_ascii_case(name));
-    let mut candidate = name.to_owned();
-    let mut number = 2;
-    while is_taken(&candidate) {
-        candidate = format!("{name}{number}");
-        number += 1;
-    }
-    candidate
+    untaken(name, |name| properties.iter().any(|property| property.name.eq_ignore_ascii_case(name)))
+}
+
+/// Returns a name, with a number after it if the name is taken.
+fn untaken(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number| format!("{name}{number}"));
+    let mut names = iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| !is_taken(name)).unwrap_or_default()
 }
 
 /// The parts of a message that its event's message does not contain.

@@ -11,8 +11,8 @@ mod manifest;
 mod tmf;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +26,9 @@ pub use manifest::Converted;
 #[doc(hidden)]
 pub use tmf::Format;
 pub use tmf::{Defect, DefectKind};
+
+use crate::cursor::eight_bit;
+use crate::input;
 
 /// Message formats, by GUID and number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,18 +139,15 @@ impl Formats {
     }
 
     fn load_file(&mut self, path: &Path) -> Result<Vec<SkippedFormat>, FormatsError> {
-        let failed = |source| FormatsError::Io { path: path.to_owned(), source };
-        let mut bytes = Vec::new();
-        File::open(path)
-            .map_err(failed)?
-            .take(Self::MAX_FILE + 1)
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
-        if bytes.len() as u64 > Self::MAX_FILE {
-            return Err(FormatsError::TooLarge { path: path.to_owned() });
-        }
+        let bytes = input::read(path, Self::MAX_FILE).map_err(|source| {
+            let path = path.to_owned();
+            match source.kind() {
+                io::ErrorKind::FileTooLarge => FormatsError::TooLarge { path },
+                _ => FormatsError::Io { path, source },
+            }
+        })?;
         // Older tools write in their machine's code page.
-        let text = etw_manifest::text(&bytes).unwrap_or_else(|| item::latin1(&bytes));
+        let text = etw_manifest::text(&bytes).unwrap_or_else(|| eight_bit(&bytes));
         let defects = self.add_text(&text).into_iter();
         Ok(defects.map(|defect| SkippedFormat { path: path.to_owned(), defect }).collect())
     }

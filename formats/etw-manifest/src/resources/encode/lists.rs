@@ -35,6 +35,11 @@ struct Entry<'a> {
     after: Vec<u8>,
 }
 
+/// Returns two numbers as bytes.
+fn words(first: u32, second: u32) -> Vec<u8> {
+    [first, second].map(u32::to_le_bytes).concat()
+}
+
 /// Returns the indexes of items, sorted stably by a key.
 pub fn sorted<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
@@ -94,17 +99,13 @@ impl<'a> Writer<'a> {
 
     pub fn channels(&mut self) -> Result<(), TryFromIntError> {
         let channels = &self.provider.channels;
-        let order: Vec<usize> = (0..channels.len()).collect();
-        self.offsets.channels = self.ordered(*b"CHAN", channels, &order, |writer, channel| {
-            let mut after = Bytes::default();
-            after.u32(u32::from(channel.value));
-            after.u32(writer.id(channel.message));
-            Entry {
+        let order = sorted(channels, |_| ());
+        self.offsets.channels =
+            self.ordered(*b"CHAN", channels, &order, |writer, channel| Entry {
                 before: u32::from(channel.imported).to_le_bytes().to_vec(),
                 name: &channel.name,
-                after: after.0,
-            }
-        })?;
+                after: words(channel.value.into(), writer.id(channel.message)),
+            })?;
         Ok(())
     }
 
@@ -114,11 +115,9 @@ impl<'a> Writer<'a> {
         let order = sorted(&provider.opcodes, |opcode| (opcode.value, task(opcode.task)));
         self.offsets.opcodes =
             self.ordered(*b"OPCO", &provider.opcodes, &order, |writer, opcode| {
-                let mut before = Bytes::default();
-                before.u16(task(opcode.task));
-                before.u16(u16::from(opcode.value));
-                before.u32(writer.id(opcode.message));
-                Entry { before: before.0, name: &opcode.name.written, after: Vec::new() }
+                let value = u32::from(task(opcode.task)) | u32::from(opcode.value) << 16;
+                let before = words(value, writer.id(opcode.message));
+                Entry { before, name: &opcode.name.written, after: Vec::new() }
             })?;
         Ok(())
     }
@@ -127,23 +126,19 @@ impl<'a> Writer<'a> {
         let levels = &self.provider.levels;
         let order = sorted(levels, |level| level.value);
         self.offsets.levels = self.ordered(*b"LEVL", levels, &order, |writer, level| {
-            let mut before = Bytes::default();
-            before.u32(u32::from(level.value));
-            before.u32(writer.id(level.message));
-            Entry { before: before.0, name: &level.name.written, after: Vec::new() }
+            let before = words(level.value.into(), writer.id(level.message));
+            Entry { before, name: &level.name.written, after: Vec::new() }
         })?;
         Ok(())
     }
 
     pub fn tasks(&mut self) -> Result<(), TryFromIntError> {
         let tasks = &self.provider.tasks;
-        let order: Vec<usize> = (0..tasks.len()).collect();
+        let order = sorted(tasks, |_| ());
         self.offsets.tasks = self.ordered(*b"TASK", tasks, &order, |writer, task| {
-            let mut before = Bytes::default();
-            before.u32(u32::from(task.value));
-            before.u32(writer.id(task.message));
-            before.slice(&task.event_guid.unwrap_or_default().to_bytes());
-            Entry { before: before.0, name: &task.name.written, after: Vec::new() }
+            let mut before = words(task.value.into(), writer.id(task.message));
+            before.extend(task.event_guid.unwrap_or_default().to_bytes());
+            Entry { before, name: &task.name.written, after: Vec::new() }
         })?;
         Ok(())
     }
