@@ -2,7 +2,7 @@
 //! flow guard, inline functions from headers, and instructions that a driver cannot execute in the
 //! stand-in kernel.
 
-use crate::common;
+use crate::common::{self, CLIENT};
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use etl_file::{Catalog, Trace, decode};
@@ -10,8 +10,6 @@ use standin_kernel::{
     BugCheck, Device, Driver, EnableParameters, File, Identity, Irql, Kernel, KernelConfig,
     KernelError, Rule, Schedule, SessionConfig, Target, Work, check_image,
 };
-
-const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// The provider's GUID.
 const PROVIDER: &str = "6b0f3a52-7c1d-4e8b-9a46-5d2c81f0e937";
@@ -56,8 +54,7 @@ impl Bench {
     }
 
     fn with_kernel(kernel: Kernel, variant: &str) -> Self {
-        let driver = kernel.load(&common::c_driver(variant)).unwrap();
-        let device = driver.add_device().unwrap();
+        let (driver, device) = common::started(&kernel, &common::c_driver(variant));
         let file = device.open(CLIENT).unwrap();
         Self { kernel, driver, device, file }
     }
@@ -303,12 +300,8 @@ fn an_overrun_buffer_fails_fast_by_the_cookie() {
 
 #[test]
 fn an_image_whose_cookie_the_loader_cannot_find_fails_fast_at_its_entry() {
-    match Kernel::new().load(&common::c_driver("no_config")) {
-        Err(KernelError::BugCheck(bugcheck)) => {
-            assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x139, 6));
-        }
-        other => panic!("{:?}", other.err()),
-    }
+    let bugcheck = common::bugcheck(Kernel::new().load(&common::c_driver("no_config")));
+    assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x139, 6));
 }
 
 #[test]

@@ -50,8 +50,7 @@ fn providers_that_misinterpret_notifications_are_detected() {
 #[test]
 fn the_sample_driver_interprets_notifications_correctly() {
     let kernel = Kernel::new();
-    let driver = kernel.load(&common::sample()).unwrap();
-    let device = driver.add_device().unwrap();
+    let (driver, device) = common::started(&kernel, &common::sample());
     let file = device.open(Identity { process: 7, thread: 8 }).unwrap();
     let mut work = || {
         file.write(b"conformance")?;
@@ -60,8 +59,7 @@ fn the_sample_driver_interprets_notifications_correctly() {
     let found = check_provider(&kernel, etw_scenarios::provider(), &mut work).unwrap();
     assert_eq!(found, []);
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     assert_eq!(kernel.warnings(), []);
 }
 

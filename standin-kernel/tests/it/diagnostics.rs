@@ -86,10 +86,7 @@ fn a_general_protection_fault_has_the_parameters_of_windows() {
         ("privileged", 0xC000_0096, 0),
     ] {
         let kernel = Kernel::with_config(config());
-        let Err(KernelError::BugCheck(bugcheck)) = kernel.load_as(&common::rules_driver(), service)
-        else {
-            panic!("{service} was not stopped");
-        };
+        let bugcheck = common::bugcheck(kernel.load_as(&common::rules_driver(), service));
         // KMODE_EXCEPTION_NOT_HANDLED.
         assert_eq!(bugcheck.code, 0x1E, "{bugcheck}");
         let [code, _, _, of] = bugcheck.parameters;
@@ -122,8 +119,7 @@ fn warnings_of_the_sample() -> Vec<Violation> {
     let everything = EnableParameters { level: 5, ..EnableParameters::default() };
     let target = Target::Provider(etw_scenarios::provider());
     kernel.enable(session, target, everything).unwrap();
-    let driver = kernel.load(&common::sample()).unwrap();
-    let device = driver.add_device().unwrap();
+    let (driver, device) = common::started(&kernel, &common::sample());
     let file = device.open(Identity::SYSTEM).unwrap();
     kernel.forbid_page_faults(true);
     for _ in 0..3 {
@@ -131,8 +127,7 @@ fn warnings_of_the_sample() -> Vec<Violation> {
     }
     kernel.forbid_page_faults(false);
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     kernel.warnings()
 }
 
@@ -174,10 +169,7 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
     let driver = kernel.load(&common::sample()).unwrap();
     driver.add_device().unwrap();
     // Another driver makes the kernel bugcheck.
-    let Err(KernelError::BugCheck(bugcheck)) = kernel.load_as(&common::rules_driver(), "fast-fail")
-    else {
-        panic!("it was not stopped");
-    };
+    let bugcheck = common::bugcheck(kernel.load_as(&common::rules_driver(), "fast-fail"));
     assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x139, 2));
     let report = kernel.stop_session(session).unwrap();
     let trace = etl_file::Trace::open(&file).unwrap();
@@ -284,8 +276,7 @@ fn a_session_can_enable_every_provider_that_registers() {
     let file = device.open(Identity::SYSTEM).unwrap();
     file.write(b"x").unwrap();
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     let [before, after, lower] =
         [before, after, lower].map(|session| kernel.stop_session(session).unwrap().events);
     // Only the first session contains the event from the load.

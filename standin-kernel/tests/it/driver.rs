@@ -38,8 +38,7 @@ impl Fixture {
         let provider = Target::Provider(etw_scenarios::provider());
         kernel.enable(session, provider, everything).unwrap();
         prepare(&kernel);
-        let driver = kernel.load(&common::sample()).unwrap();
-        let device = driver.add_device().unwrap();
+        let (driver, device) = common::started(&kernel, &common::sample());
         let file = device.open(CLIENT).unwrap();
         Self { kernel, folder, session, driver, device, file }
     }
@@ -70,15 +69,6 @@ fn finish(kernel: &Kernel, session: SessionHandle, _folder: &tempfile::TempDir) 
     Trace::open(report.file).unwrap()
 }
 
-/// Returns the number of `TraceLogging` events with this name.
-fn named(trace: &Trace, name: &str) -> usize {
-    let catalog = etl_file::Catalog::new();
-    let events = trace.events();
-    events
-        .filter(|event| etl_file::decode(event, &catalog).event_name.as_deref() == Some(name))
-        .count()
-}
-
 #[test]
 fn wake_completes_waits_in_order() {
     let fixture = Fixture::new();
@@ -95,27 +85,6 @@ fn wake_completes_waits_in_order() {
     assert_eq!(second.finish().unwrap().output, 2_u64.to_le_bytes());
     assert_eq!(fixture.statistics().woken, 2);
     fixture.leave();
-}
-
-#[test]
-fn waiting_can_be_cancelled_and_ends_its_activity() {
-    let fixture = Fixture::new();
-    let waits = fixture.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
-    waits.cancel().unwrap();
-    assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
-    let waits = fixture.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
-    let (kernel, session, folder) = (fixture.kernel, fixture.session, fixture.folder);
-    // Closing a file cancels its waiting requests.
-    fixture.file.close().unwrap();
-    assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
-    fixture.device.remove().unwrap();
-    fixture.driver.unload().unwrap();
-    let trace = finish(&kernel, session, &folder);
-    let catalog = etl_file::Catalog::new();
-    let events: Vec<_> =
-        trace.events_by_time().into_iter().map(|event| etl_file::decode(event, &catalog)).collect();
-    assert_eq!(etl_file::internals::spans::spans(&events).len(), 2);
-    assert_eq!(named(&trace, "BadRequest"), 2);
 }
 
 #[test]

@@ -1,14 +1,10 @@
 //! Tests the sample driver with failing routines.
 
-use crate::common;
+use crate::common::{self, CLIENT};
 use etl_file::Trace;
 use etw_sample_interface::{IOCTL_GET_STATISTICS, Registration, Statistics, outcome};
-use standin_kernel::{
-    Device, EnableParameters, Fault, Identity, Kernel, NtStatus, SessionConfig, Target,
-};
+use standin_kernel::{Device, EnableParameters, Fault, Kernel, NtStatus, SessionConfig, Target};
 use zerocopy::FromBytes;
-
-const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// Loads the driver with a fault and uses its device. Returns the driver's output, the number of
 /// events that a session received, and the statistics that the driver reports to its users.
@@ -21,11 +17,9 @@ fn with_fault(fault: Fault) -> (String, usize, Statistics) {
     let target = Target::Provider(etw_scenarios::provider());
     kernel.enable(session, target, parameters).unwrap();
     kernel.inject(fault).unwrap();
-    let driver = kernel.load(&common::sample()).unwrap();
-    let device = driver.add_device().unwrap();
+    let (driver, device) = common::started(&kernel, &common::sample());
     let told = use_device(&device);
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     let report = kernel.stop_session(session).unwrap();
     let events = Trace::open(&report.file).unwrap().events().count();
     (kernel.debug_output().concat(), events, told)

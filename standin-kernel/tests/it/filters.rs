@@ -1,15 +1,13 @@
 //! Tests the runtime's filters beyond level and keywords, and filters with groups.
 
-use crate::common;
+use crate::common::{self, CLIENT};
 use etl_file::Trace;
 use etw_sample_interface::{PROVIDER_GROUP, keyword};
 use standin_kernel::{
     ControlError, Device, Driver, EnableParameters, EventFilters, EventIdFilter, EventNameFilter,
-    GroupDenial, Guid, Identity, Kernel, KernelConfig, KernelError, SessionConfig, SessionHandle,
-    Target, UnspecifiedBehaviour,
+    GroupDenial, Guid, Kernel, KernelConfig, KernelError, SessionConfig, SessionHandle, Target,
+    UnspecifiedBehaviour,
 };
-
-const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 struct Fixture {
     kernel: Kernel,
@@ -34,9 +32,15 @@ impl Fixture {
     }
 
     fn load(&self) -> (Driver, Device) {
-        let driver = self.kernel.load(&common::sample()).unwrap();
-        let device = driver.add_device().unwrap();
+        let (driver, device) = common::started(&self.kernel, &common::sample());
         (driver, device)
+    }
+
+    /// Loads the sample driver, writes to its device once, and unloads it.
+    fn use_driver(&self) {
+        let (driver, device) = self.load();
+        request(&device);
+        common::leave(driver, &device);
     }
 
     fn refused(
@@ -87,6 +91,33 @@ fn request(device: &Device) {
     file.close().unwrap();
 }
 
+// R-G1
+#[test]
+fn enabling_a_groups_guid_as_a_provider_has_no_effect() {
+    let fixture = Fixture::new();
+    let session = fixture.session("not a provider");
+    let target = Target::Provider(PROVIDER_GROUP.parse().unwrap());
+    fixture.kernel.enable(session, target, everything()).unwrap();
+    fixture.use_driver();
+    assert_eq!(fixture.recorded(session), [""; 0]);
+}
+
+// R-G5
+#[test]
+fn enabling_a_provider_and_its_group_records_one_copy() {
+    let fixture = Fixture::new();
+    let session = fixture.session("both");
+    let enable = |target, match_any| {
+        let parameters = EnableParameters { level: 4, match_any, ..EnableParameters::default() };
+        fixture.kernel.enable(session, target, parameters).unwrap();
+    };
+    enable(group(), keyword::REQUEST);
+    enable(provider(), keyword::REQUEST | keyword::POWER);
+    fixture.use_driver();
+    // There is one write, one entry into D0, and one exit from D0.
+    assert_eq!(fixture.recorded(session), ["5", "Write", "6"]);
+}
+
 // R-G3
 #[test]
 fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
@@ -112,8 +143,7 @@ fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
     // The list does not apply to a provider that the session enables directly.
     fixture.kernel.enable(by_group, provider(), requests).unwrap();
     request(&device);
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     assert_eq!(fixture.recorded(by_group), ["Write", "Write"]);
     assert_eq!(fixture.recorded(other), ["Write"; 4]);
     let gone = fixture.kernel.set_disallow_list(other, vec![]);
@@ -133,10 +163,7 @@ fn a_private_session_controls_no_group_and_receives_no_events_from_drivers() {
     assert!(error.contains("a private session cannot enable or disable a group"), "{error}");
     fixture.kernel.enable(session, provider(), everything()).unwrap();
     let before = fixture.kernel.statistics().notifications;
-    let (driver, device) = fixture.load();
-    request(&device);
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    fixture.use_driver();
     assert_eq!(fixture.kernel.statistics().notifications, before);
     assert_eq!(fixture.recorded(session), [""; 0]);
     // R-O8: a process can have four private sessions.
@@ -183,10 +210,7 @@ fn sessions_filter_by_id_and_by_name() {
         fixture.kernel.enable(session, provider(), parameters).unwrap();
         session
     });
-    let (driver, device) = fixture.load();
-    request(&device);
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    fixture.use_driver();
     let described = ["FileCreated", "WriteData", "Write", "FileCleanedUp", "FileClosed"];
     let [kept_ids, dropped_ids, kept_names, dropped_names] =
         sessions.map(|session| fixture.recorded(session));
@@ -226,10 +250,7 @@ fn a_driver_that_may_not_join_its_group_works_outside_it() {
         let (by_group, direct) = (fixture.session("by group"), fixture.session("direct"));
         fixture.kernel.enable(by_group, group(), everything()).unwrap();
         fixture.kernel.enable(direct, provider(), everything()).unwrap();
-        let (driver, device) = fixture.load();
-        request(&device);
-        device.remove().unwrap();
-        driver.unload().unwrap();
+        fixture.use_driver();
         let output = fixture.kernel.debug_output().concat();
         assert!(
             output.contains("EtwSetInformation(EventProviderSetTraits) returned")

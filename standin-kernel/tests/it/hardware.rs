@@ -6,11 +6,7 @@ use standin_kernel::{DeviceConfig, Driver, Kernel, KernelError, NtStatus, Resour
 
 /// Adds a device. This must cause a bugcheck. Returns the bugcheck's message.
 fn message_of_adding(driver: &Driver, config: DeviceConfig) -> String {
-    match driver.add_device_with(config) {
-        Err(KernelError::BugCheck(bugcheck)) => bugcheck.message,
-        Err(error) => panic!("{error}"),
-        Ok(_) => panic!("the device was added"),
-    }
+    common::bugcheck(driver.add_device_with(config)).message
 }
 
 /// Checks a message: the routine with its module, the driver's function and line, and the reason.

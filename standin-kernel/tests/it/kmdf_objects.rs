@@ -60,11 +60,7 @@ const STOPS: &[(&str, u64, bool)] = &[
 #[test]
 fn misuse_bugchecks_with_the_parameters_of_the_source() {
     for (name, code, has_handle) in STOPS {
-        let Err(KernelError::BugCheck(BugCheck { code: stop, parameters, .. })) =
-            act(&Bench::new(), name)
-        else {
-            panic!("{name}: the kernel did not bugcheck");
-        };
+        let BugCheck { code: stop, parameters, .. } = common::bugcheck(act(&Bench::new(), name));
         assert_eq!((stop, parameters[0]), (0x10D, *code), "{name}");
         assert_eq!(parameters[1] != 0, *has_handle, "{name}");
         // The third parameter is the address of the call, or 1 for a spin lock.
@@ -101,8 +97,7 @@ fn a_device_that_is_stopped_releases_its_hardware_and_starts_again() {
         ]
     );
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]
@@ -113,8 +108,7 @@ fn a_driver_refuses_that_its_device_is_stopped() {
         assert!(error.contains("EvtDeviceQueryStop returned"), "{error}");
     });
     assert_eq!(news, ["query_stop"]);
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]
@@ -145,7 +139,6 @@ fn a_device_that_fails_to_leave_its_working_state_is_removed() {
         let news = printed(&kernel, || assert!(leave(&device).is_err(), "{service}"));
         let left = ["io_suspend", "d0_exit_pre_interrupts", exit];
         assert_eq!(news, [query, &left, &end, &GONE].concat(), "{service}");
-        device.remove().unwrap();
-        driver.unload().unwrap();
+        common::leave(driver, &device);
     }
 }

@@ -162,8 +162,7 @@ fn a_return_to_d0_that_fails_is_undone_too() {
         "device_destroy",
     ];
     assert_eq!(printed, expected);
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]
@@ -177,8 +176,7 @@ fn structures_of_older_headers_are_accepted() {
     file.device_control(commands::COMPLETE, b"", 64).unwrap();
     assert_eq!(kept.finish().unwrap().status, NtStatus::SUCCESS);
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     assert_eq!(kernel.warnings(), []);
 }
 

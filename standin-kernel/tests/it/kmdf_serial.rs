@@ -1,7 +1,7 @@
 //! Tests the framework's synchronization of callbacks, and the requests that drivers receive before
 //! queues.
 
-use crate::{bench, kmdf_commands as commands};
+use crate::{bench, common, kmdf_commands as commands};
 use std::time::Duration;
 
 use crate::bench::{Bench, CLIENT, assert_says, lines};
@@ -151,8 +151,7 @@ fn a_driver_refuses_an_orderly_removal_once() {
     // The device still works.
     let file = device.open(CLIENT).unwrap();
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]

@@ -257,8 +257,7 @@ fn a_filter_forwards_to_a_device_of_the_test() {
         lines(&kernel),
         ["completed with 0x00000000, 2 bytes", "completed with 0x00000000, 3 bytes"]
     );
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]
@@ -285,8 +284,7 @@ fn a_cancellation_reaches_the_device_below_a_filter() {
     let written = write.finish().unwrap();
     assert_eq!((written.status, written.information), (NtStatus::SUCCESS, 3));
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]
@@ -317,14 +315,12 @@ fn a_filter_above_another_driver_forwards_to_its_queues() {
 #[test]
 fn requests_end_at_the_bus_below_a_filter() {
     let kernel = Kernel::new();
-    let driver = kernel.load(&common::hardware("filter")).unwrap();
-    let device = driver.add_device().unwrap();
+    let (driver, device) = common::started(&kernel, &common::hardware("filter"));
     let opened = device.open(CLIENT);
     assert!(
         matches!(opened, Err(KernelError::Status { status: NtStatus::INVALID_DEVICE_REQUEST, .. })),
         "{:?}",
         opened.err()
     );
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }

@@ -15,7 +15,6 @@ mod faults;
 mod filters;
 mod foreign_decoders;
 mod foreign_emulator;
-mod groups;
 mod guide;
 mod hardware;
 mod image;

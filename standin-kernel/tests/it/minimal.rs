@@ -19,10 +19,8 @@ fn the_guides_driver_traces_its_life_cycle() {
     let provider = Target::Provider(PROVIDER.parse().unwrap());
     let everything = EnableParameters { level: 5, ..EnableParameters::default() };
     kernel.enable(session, provider, everything).unwrap();
-    let driver = kernel.load(&common::minimal()).unwrap();
-    let device = driver.add_device().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    let (driver, device) = common::started(&kernel, &common::minimal());
+    common::leave(driver, &device);
     let report = kernel.stop_session(session).unwrap();
     let trace = Trace::open(&report.file).unwrap();
     let told: Vec<_> = trace

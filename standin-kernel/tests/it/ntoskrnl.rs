@@ -1,18 +1,12 @@
 //! Tests the routines of ntoskrnl.exe. A driver calls them, and prints the errors that it finds.
 
-use crate::common;
+use crate::common::{self, lines};
 use std::{fs, path::Path, time::Duration};
 
 use standin_kernel::{
     BugCheck, DeviceConfig, Fault, Guid, Identity, Kernel, KernelError, NtStatus, RegistryFile,
     RegistryValue,
 };
-
-/// Returns the lines that drivers printed.
-fn lines(kernel: &Kernel) -> Vec<String> {
-    let output = kernel.debug_output().concat();
-    output.lines().map(str::to_owned).collect()
-}
 
 /// Runs a service of the driver, which checks the results itself. Returns the output before its final
 /// line.
@@ -54,19 +48,56 @@ fn stops(service: &str) -> BugCheck {
     common::kernel_service_stops(&Kernel::new(), service)
 }
 
-#[test]
-fn what_others_established_on_windows_holds() {
-    passes("truths");
+/// Runs services that break a rule, each with a part of its bugcheck's message.
+fn all_stop(services: &[(&str, &str)]) {
+    for (service, part) in services {
+        let bugcheck = stops(service);
+        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
+    }
 }
 
-#[test]
-fn objects_are_found_by_their_names_and_name_themselves() {
-    passes("namespace");
+/// Declares tests that run services, which check the results themselves.
+macro_rules! services {
+    ($($test:ident: $($service:literal),+;)+) => {
+        $(
+            #[test]
+            fn $test() {
+                $(passes($service);)+
+            }
+        )+
+    };
 }
 
-#[test]
-fn apcs_run_on_their_threads_outside_of_regions_and_in_waits() {
-    passes("apcs");
+services! {
+    what_others_established_on_windows_holds: "truths";
+    objects_are_found_by_their_names_and_name_themselves: "namespace";
+    apcs_run_on_their_threads_outside_of_regions_and_in_waits: "apcs";
+    counted_strings_are_those_of_windows: "strings";
+    threads_wait_for_events_mutexes_and_semaphores: "objects";
+    system_threads_block_and_take_turns: "threads";
+    dpcs_timers_and_work_items_run: "queues";
+    initializations_identifiers_and_facts_about_threads_are_those_of_windows: "once";
+    locks_exclude_each_other: "locks";
+    pool_times_versions_and_objects_are_those_of_windows: "system";
+    memory_is_described_and_kept_in_lists: "memory";
+    variables_have_the_values_of_windows: "variables";
+    addresses_are_probed_and_have_physical_pages: "addresses";
+    locks_are_shared_and_queues_have_their_order: "shared";
+    security_descriptors_have_their_forms: "security";
+    objects_have_descriptors_by_which_access_is_checked: "object-security";
+    resources_are_shared_and_bits_are_found: "resources";
+    tables_keep_elements_in_order: "tables";
+    characters_numbers_and_arrays_are_those_of_c: "characters";
+    requests_and_threads_have_activity_ids: "activities";
+    a_driver_gets_the_wmi_events_that_it_asked_for: "wmi";
+    components_of_a_device_idle_and_become_active: "power-framework";
+    registry_callbacks_are_notified_of_operations_on_keys: "registry-callbacks", "registry-callbacks-refer";
+    registry_callbacks_are_notified_of_the_keys_of_drivers: "registry-callbacks-driver";
+    an_operation_by_a_registry_callback_notifies_lower_callbacks: "registry-callbacks-nest";
+    registry_callbacks_change_the_results_of_creations: "registry-callbacks-fail";
+    registry_callbacks_provide_keys: "registry-callbacks-provide";
+    the_removal_of_a_registry_callback_waits_for_it: "registry-callbacks-wait";
+    events_have_handles_and_names: "named-events";
 }
 
 #[test]
@@ -98,33 +129,8 @@ fn text_is_compared_copied_and_printed() {
 }
 
 #[test]
-fn counted_strings_are_those_of_windows() {
-    passes("strings");
-}
-
-#[test]
-fn threads_wait_for_events_mutexes_and_semaphores() {
-    passes("objects");
-}
-
-#[test]
-fn system_threads_block_and_take_turns() {
-    passes("threads");
-}
-
-#[test]
-fn dpcs_timers_and_work_items_run() {
-    passes("queues");
-}
-
-#[test]
-fn initializations_identifiers_and_facts_about_threads_are_those_of_windows() {
-    passes("once");
-}
-
-#[test]
 fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
-    for (service, part) in [
+    all_stop(&[
         ("fault-critical", "without a critical region"),
         ("fault-guarded", "without a guarded region"),
         ("fault-once", "an initialization that never completes"),
@@ -133,10 +139,7 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
         ("fault-rundown-freed", "that ExFreePool had freed from"),
         ("fault-rundown", "did not return"),
         ("fault-small-rundown", "for rundown protection of 8 bytes"),
-    ] {
-        let bugcheck = stops(service);
-        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
-    }
+    ]);
 }
 
 fn with_process(image: &str) -> Kernel {
@@ -180,21 +183,6 @@ fn every_allocation_of_pool_can_be_made_to_fail() {
 }
 
 #[test]
-fn locks_exclude_each_other() {
-    passes("locks");
-}
-
-#[test]
-fn pool_times_versions_and_objects_are_those_of_windows() {
-    passes("system");
-}
-
-#[test]
-fn memory_is_described_and_kept_in_lists() {
-    passes("memory");
-}
-
-#[test]
 fn files_are_in_the_folder_and_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
     let windows = folder.path().join("Windows");
@@ -206,46 +194,6 @@ fn files_are_in_the_folder_and_nowhere_else() {
 }
 
 #[test]
-fn variables_have_the_values_of_windows() {
-    passes("variables");
-}
-
-#[test]
-fn addresses_are_probed_and_have_physical_pages() {
-    passes("addresses");
-}
-
-#[test]
-fn locks_are_shared_and_queues_have_their_order() {
-    passes("shared");
-}
-
-#[test]
-fn security_descriptors_have_their_forms() {
-    passes("security");
-}
-
-#[test]
-fn objects_have_descriptors_by_which_access_is_checked() {
-    passes("object-security");
-}
-
-#[test]
-fn resources_are_shared_and_bits_are_found() {
-    passes("resources");
-}
-
-#[test]
-fn tables_keep_elements_in_order() {
-    passes("tables");
-}
-
-#[test]
-fn characters_numbers_and_arrays_are_those_of_c() {
-    passes("characters");
-}
-
-#[test]
 fn routines_that_watch_the_system_are_registered() {
     let folder = tempfile::tempdir().unwrap();
     let path = without_integrity_check(folder.path());
@@ -253,21 +201,6 @@ fn routines_that_watch_the_system_are_registered() {
     let driver = kernel.load_as(&path, "watchers").unwrap();
     passed(&kernel, "watchers");
     driver.unload().unwrap();
-}
-
-#[test]
-fn requests_and_threads_have_activity_ids() {
-    passes("activities");
-}
-
-#[test]
-fn a_driver_gets_the_wmi_events_that_it_asked_for() {
-    passes("wmi");
-}
-
-#[test]
-fn components_of_a_device_idle_and_become_active() {
-    passes("power-framework");
 }
 
 #[test]
@@ -395,37 +328,6 @@ fn keys_and_values_are_those_of_the_registry() {
 }
 
 #[test]
-fn registry_callbacks_are_notified_of_operations_on_keys() {
-    passes("registry-callbacks");
-    passes("registry-callbacks-refer");
-}
-
-#[test]
-fn registry_callbacks_are_notified_of_the_keys_of_drivers() {
-    passes("registry-callbacks-driver");
-}
-
-#[test]
-fn an_operation_by_a_registry_callback_notifies_lower_callbacks() {
-    passes("registry-callbacks-nest");
-}
-
-#[test]
-fn registry_callbacks_change_the_results_of_creations() {
-    passes("registry-callbacks-fail");
-}
-
-#[test]
-fn registry_callbacks_provide_keys() {
-    passes("registry-callbacks-provide");
-}
-
-#[test]
-fn the_removal_of_a_registry_callback_waits_for_it() {
-    passes("registry-callbacks-wait");
-}
-
-#[test]
 fn paths_are_relative_to_the_systems_keys() {
     let kernel = Kernel::new();
     passes_on(&kernel, "registry-relative");
@@ -449,11 +351,6 @@ fn tables_of_values_are_queried() {
 }
 
 #[test]
-fn events_have_handles_and_names() {
-    passes("named-events");
-}
-
-#[test]
 fn devices_have_keys_and_interfaces() {
     let kernel = Kernel::new();
     kernel.set_parameter("devices", "Number", 42_u32);
@@ -464,8 +361,7 @@ fn devices_have_keys_and_interfaces() {
     // The interface that the driver enabled refers to the device.
     let identity = Identity { process: 1, thread: 2 };
     device.open(identity).unwrap().close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     assert_eq!(kernel.warnings(), []);
 }
 
@@ -540,7 +436,7 @@ fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
 
 #[test]
 fn faults_are_reported() {
-    for (service, part) in [
+    all_stop(&[
         ("fault-wait-forever", "would wait forever: no remaining work can signal"),
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
         ("fault-event", "which was not initialized"),
@@ -593,29 +489,23 @@ fn faults_are_reported() {
             r"without RTL_QUERY_REGISTRY_TYPECHECK for \REGISTRY\USER\.DEFAULT",
         ),
         ("fault-driver-key", "which is not a driver object"),
-    ] {
-        let bugcheck = stops(service);
-        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
-    }
+    ]);
 }
 
 #[test]
 fn faults_with_resources_and_bitmaps_are_reported() {
-    for (service, part) in [
+    all_stop(&[
         ("fault-resource", "for a resource that the thread has not acquired"),
         ("fault-resource-freed", "for a block with a resource (ERESOURCE) that was not deleted"),
         ("fault-resource-device", "for a device with a resource (ERESOURCE) that was not deleted"),
         ("fault-resource-upgrade", "for a resource that its caller already shares"),
         ("fault-bitmap", "for 8 bits from bit 16 of a bitmap with 20 bits"),
-    ] {
-        let bugcheck = stops(service);
-        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
-    }
+    ]);
 }
 
 #[test]
 fn faults_with_events_and_components_are_reported() {
-    for (service, part) in [
+    all_stop(&[
         ("fault-activity-request", "which is not a request"),
         ("fault-activity-raised", "without an activity id at DISPATCH_LEVEL"),
         ("fault-wmi-object", "which is not a data block object"),
@@ -624,10 +514,7 @@ fn faults_with_events_and_components_are_reported() {
         ("fault-component-idle", "that was idled more often than it was activated"),
         ("fault-component-answer", "although no callback that it answers was called"),
         ("fault-component-twice", "registered with the power management framework"),
-    ] {
-        let bugcheck = stops(service);
-        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
-    }
+    ]);
 }
 
 #[test]
@@ -648,13 +535,9 @@ fn what_a_driver_left_cannot_be_released_later() {
     for (name, half) in [("Low", object & 0xFFFF_FFFF), ("High", object >> 32)] {
         kernel.set_parameter(service, name, u32::try_from(half).unwrap());
     }
-    match kernel.load_as(&common::kernel(), service) {
-        Err(KernelError::BugCheck(bugcheck)) => {
-            let part = "to which the driver holds no reference";
-            assert!(bugcheck.message.contains(part), "{bugcheck}");
-        }
-        other => panic!("{:?}", other.err()),
-    }
+    let bugcheck = common::bugcheck(kernel.load_as(&common::kernel(), service));
+    let part = "to which the driver holds no reference";
+    assert!(bugcheck.message.contains(part), "{bugcheck}");
 }
 
 #[test]

@@ -1,15 +1,13 @@
 //! Tests the outputs of sessions and the contents of their files.
 
-use crate::common;
+use crate::common::{self, CLIENT};
 use etl_file::{Trace, log_file_mode};
 use etl_fixtures::decoders;
 use etw_sample_interface::keyword;
 use standin_kernel::{
-    EnableParameters, Identity, Kernel, KernelError, Output, SessionConfig, SessionHandle,
-    SessionReport, Target,
+    EnableParameters, Kernel, KernelError, Output, SessionConfig, SessionHandle, SessionReport,
+    Target,
 };
-
-const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// The number of events that the driver writes.
 const WRITES: u64 = 200;
@@ -48,8 +46,7 @@ impl Fixture {
 
     /// Causes the driver's events, and calls `between` after each write.
     fn drive(&self, mut between: impl FnMut(u64)) {
-        let driver = self.kernel.load(&common::sample()).unwrap();
-        let device = driver.add_device().unwrap();
+        let (driver, device) = common::started(&self.kernel, &common::sample());
         let file = device.open(CLIENT).unwrap();
         for number in 0..WRITES {
             let length = usize::try_from(number + 1).unwrap();
@@ -57,8 +54,7 @@ impl Fixture {
             between(number);
         }
         file.close().unwrap();
-        device.remove().unwrap();
-        driver.unload().unwrap();
+        common::leave(driver, &device);
     }
 
     fn stop(&self, session: SessionHandle) -> SessionReport {

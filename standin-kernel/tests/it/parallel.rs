@@ -186,10 +186,8 @@ fn control(kernel: &Kernel, folder: &Path, amount: Amount, mut random: fastrand:
 /// Loads and unloads another driver.
 fn load(kernel: &Kernel, amount: Amount) {
     for _ in 0..amount.loads {
-        let driver = kernel.load(&common::minimal()).unwrap();
-        let device = driver.add_device().unwrap();
-        device.remove().unwrap();
-        driver.unload().unwrap();
+        let (driver, device) = common::started(&kernel, &common::minimal());
+        common::leave(driver, &device);
     }
 }
 
@@ -238,8 +236,7 @@ fn round(schedule: Schedule, seed: u64, amount: Amount) -> Round {
     let buffers = random.choice([8, 32, 4000]).unwrap();
     let everything = constant(&kernel, folder.path(), "everything", EVERYTHING, buffers);
     let requests = constant(&kernel, folder.path(), "requests", REQUESTS, buffers);
-    let driver = kernel.load(&common::sample()).unwrap();
-    let device = driver.add_device().unwrap();
+    let (driver, device) = common::started(&kernel, &common::sample());
     let mut work: Vec<Work> = Vec::new();
     for sender in 1..=2 {
         let file = open(&device, 100 + sender);
@@ -262,8 +259,7 @@ fn round(schedule: Schedule, seed: u64, amount: Amount) -> Round {
         work.push(Box::new(move || load(&kernel, amount)));
     }
     kernel.together(schedule, work).unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     let statistics = kernel.statistics();
     assert_eq!(statistics.allocations, statistics.frees);
     assert_eq!(statistics.registrations, 0);

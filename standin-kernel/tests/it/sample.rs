@@ -65,19 +65,16 @@ fn a_request_is_one_activity_even_across_a_dpc() {
 #[test]
 fn the_device_is_for_administrators_and_the_system() {
     let kernel = standin_kernel::Kernel::new();
-    let driver = kernel.load(&common::sample()).unwrap();
-    let device = driver.add_device().unwrap();
+    let (driver, device) = common::started(&kernel, &common::sample());
     assert_eq!(device.sddl().unwrap().as_deref(), Some("D:P(A;;GA;;;SY)(A;;GA;;;BA)"));
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 // R-O9
 #[test]
 fn a_driver_that_no_session_traces_writes_nothing() {
     let kernel = standin_kernel::Kernel::new();
-    let driver = kernel.load(&common::sample()).unwrap();
-    let device = driver.add_device().unwrap();
+    let (driver, device) = common::started(&kernel, &common::sample());
     let file = device.open(standin_kernel::Identity { process: 1, thread: 2 }).unwrap();
     let before = kernel.statistics().calls;
     file.write(b"x").unwrap();
@@ -85,8 +82,7 @@ fn a_driver_that_no_session_traces_writes_nothing() {
     // (twice), the buffer, the lock (twice), and the completion. It does not call EtwWriteEx.
     assert_eq!(kernel.statistics().calls - before, 8);
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 // R-O12, R-O13
@@ -105,16 +101,14 @@ fn full_buffers_go_to_the_file_and_nothing_is_lost() {
             standin_kernel::EnableParameters::default(),
         )
         .unwrap();
-    let driver = kernel.load(&common::sample()).unwrap();
-    let device = driver.add_device().unwrap();
+    let (driver, device) = common::started(&kernel, &common::sample());
     let client = standin_kernel::Identity { process: 1, thread: 2 };
     let handle = device.open(client).unwrap();
     for number in 0..500_u32 {
         handle.write(&number.to_le_bytes()).unwrap();
     }
     handle.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     let report = kernel.stop_session(session).unwrap();
     // The other eight events: loaded, added, D0 entry and exit, created, cleaned up, closed,
     // unloaded.

@@ -28,8 +28,7 @@ struct Fixture {
 impl Fixture {
     fn new(config: KernelConfig) -> Self {
         let kernel = Kernel::with_config(config);
-        let driver = kernel.load(&common::sample()).unwrap();
-        let device = driver.add_device().unwrap();
+        let (driver, device) = common::started(&kernel, &common::sample());
         let file = device.open(CLIENT).unwrap();
         Self { kernel, folder: tempfile::tempdir().unwrap(), driver, device, file }
     }

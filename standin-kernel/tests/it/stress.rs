@@ -5,16 +5,15 @@
 //! steps, a request with a special code marks the position in the trace. `WDK_ETW_SEEDS` sets the
 //! number of seeds.
 
-use crate::common;
+use crate::common::{self, CLIENT};
 use std::{collections::BTreeMap, ops::Range};
 
 use etl_file::Trace;
 use etw_sample_interface::{IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_SET_TIMER, PROVIDER_GROUP};
 use standin_kernel::{
-    Device, Driver, EnableParameters, File, Identity, Kernel, SessionConfig, SessionHandle, Target,
+    Device, Driver, EnableParameters, File, Kernel, SessionConfig, SessionHandle, Target,
 };
 
-const CLIENT: Identity = Identity { process: 10, thread: 11 };
 /// The number of steps in a run.
 const STEPS: u32 = 60;
 /// The control code of the first marker.

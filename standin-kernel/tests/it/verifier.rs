@@ -8,11 +8,7 @@ use standin_kernel::{BugCheck, Kernel, KernelError, Rule, Violations};
 
 /// Loads the rules driver as a service, and expects a bugcheck.
 fn stops(service: &str) -> BugCheck {
-    match Kernel::new().load_as(&common::rules_driver(), service) {
-        Err(KernelError::BugCheck(bugcheck)) => bugcheck,
-        Err(error) => panic!("{service}: {error}"),
-        Ok(_) => panic!("{service} was not caught"),
-    }
+    common::bugcheck(Kernel::new().load_as(&common::rules_driver(), service))
 }
 
 /// Loads and unloads the rules driver as a service, and expects violations.
@@ -131,14 +127,8 @@ fn a_panic_is_reported_with_its_line() {
 #[test]
 fn a_kernel_that_bugchecked_runs_nothing_more() {
     let kernel = Kernel::new();
-    let Err(KernelError::BugCheck(first)) = kernel.load_as(&common::rules_driver(), "freed-twice")
-    else {
-        panic!("it was not caught");
-    };
-    match kernel.advance(std::time::Duration::from_millis(1)) {
-        Err(KernelError::BugCheck(again)) => assert_eq!(again, first),
-        other => panic!("the kernel did not bugcheck: {other:?}"),
-    }
+    let first = common::bugcheck(kernel.load_as(&common::rules_driver(), "freed-twice"));
+    assert_eq!(common::bugcheck(kernel.advance(std::time::Duration::from_millis(1))), first);
 }
 
 /// Expects a processor exception with a bugcheck code and parts of the message. The process must
@@ -203,11 +193,7 @@ fn a_frame_of_two_pages_is_probed_and_used() {
 fn a_frame_that_is_larger_than_the_stack_ends_at_its_guard_page() {
     for build in BUILDS {
         let image = common::driver(build, "etw_rules_driver.sys");
-        let Err(KernelError::BugCheck(bugcheck)) =
-            Kernel::new().load_as(&image, "frame-beyond-the-stack")
-        else {
-            panic!("the {build} build was not stopped");
-        };
+        let bugcheck = common::bugcheck(Kernel::new().load_as(&image, "frame-beyond-the-stack"));
         assert_says(&bugcheck.to_string(), &["kernel stack of 24 KiB", "__chkstk"]);
     }
 }

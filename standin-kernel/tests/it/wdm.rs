@@ -1,13 +1,13 @@
 //! Tests a WDM driver: its device, its requests, and its violations.
 
-use crate::{common, wdm_commands as commands};
+use crate::{
+    bench::numbers,
+    common::{self, CLIENT},
+    wdm_commands as commands,
+};
 use std::fs;
 
-use standin_kernel::{
-    Driver, ErrorLogEntry, File, Identity, Kernel, KernelError, NtStatus, RequestAction,
-};
-
-const CLIENT: Identity = Identity { process: 10, thread: 11 };
+use standin_kernel::{Driver, ErrorLogEntry, File, Kernel, NtStatus, RequestAction};
 
 const PATH: &str = r"\\.\WdmTest";
 
@@ -98,10 +98,7 @@ fn faults_with_requests_are_reported() {
         (commands::TOO_MUCH, "with 9 bytes, but its output buffer is only 8 bytes long"),
     ] {
         let (_kernel, _driver, file) = open();
-        let error = file.device_control(command, &[], 8).unwrap_err();
-        let KernelError::BugCheck(bugcheck) = error else {
-            panic!("{error}");
-        };
+        let bugcheck = common::bugcheck(file.device_control(command, &[], 8));
         assert!(bugcheck.message.contains(part), "{bugcheck}");
     }
 }
@@ -147,14 +144,6 @@ fn the_owner_of_a_request_can_have_a_location_of_it() {
     let read = file.device_control(commands::OWN_LOCATION, &[], 16).unwrap();
     assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
     close(&kernel, driver, file);
-}
-
-/// Sends a command whose output is numbers.
-fn numbers(file: &File, command: u32) -> Vec<u32> {
-    let answer = file.device_control(command, &[], 64).unwrap();
-    assert_eq!(answer.status, NtStatus::SUCCESS);
-    let chunks = answer.output.chunks_exact(4);
-    chunks.map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect()
 }
 
 #[test]
@@ -241,11 +230,7 @@ fn a_driver_that_is_unloaded_while_a_process_has_a_file_is_reported() {
 /// Makes the driver open a device by name. Returns the message of the bugcheck.
 fn stops_for(file: &File, name: &str) -> String {
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let error = file.device_control(commands::OPEN, &name, 4);
-    let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
-        panic!("a bugcheck");
-    };
-    bugcheck.message
+    common::bugcheck(file.device_control(commands::OPEN, &name, 4)).message
 }
 
 #[test]
@@ -297,10 +282,7 @@ fn entries_of_the_event_log_are_kept() {
         strings: vec!["ok".to_owned()],
     };
     assert_eq!(kernel.error_log(), [expected]);
-    let error = file.device_control(commands::BAD_ERROR_LOG, &[], 0);
-    let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
-        panic!("a bugcheck");
-    };
+    let bugcheck = common::bugcheck(file.device_control(commands::BAD_ERROR_LOG, &[], 0));
     let part = "strings (1 from byte 200) extend past its end";
     assert!(bugcheck.message.contains(part), "{bugcheck}");
     drop(driver);
@@ -309,10 +291,7 @@ fn entries_of_the_event_log_are_kept() {
 #[test]
 fn dump_data_of_an_entry_are_whole_words() {
     let (_kernel, _driver, file) = open();
-    let error = file.device_control(commands::ODD_ERROR_LOG, &[], 0);
-    let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
-        panic!("a bugcheck");
-    };
+    let bugcheck = common::bugcheck(file.device_control(commands::ODD_ERROR_LOG, &[], 0));
     let part = "3 bytes of dump data; the size must be a multiple of 4";
     assert!(bugcheck.message.contains(part), "{bugcheck}");
 }

@@ -1,16 +1,16 @@
 //! Tests Plug and Play WDM drivers: the requests that the Plug and Play manager and the power
 //! manager send, and mistakes in handling them.
 
-use crate::{common, wdm_pnp_commands as commands};
+use crate::{
+    common::{self, CLIENT},
+    wdm_pnp_commands as commands,
+};
 use std::fs;
 
 use crate::wdm_pnp_commands::{COUNTS, MINORS, POWER, STATES};
 use standin_kernel::{
-    Completion, Device, DeviceConfig, Driver, File, Identity, Kernel, KernelError, NtStatus,
-    RegistryValue,
+    Completion, Device, DeviceConfig, Driver, File, Kernel, NtStatus, RegistryValue,
 };
-
-const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// The minor functions of `IRP_MJ_PNP`.
 const START: usize = 0x00;
@@ -28,6 +28,34 @@ fn load(service: &str) -> (Kernel, Driver) {
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::wdm_pnp(), service).unwrap();
     (kernel, driver)
+}
+
+/// Removes the device and unloads the driver, which must not have caused a warning.
+fn leave(kernel: &Kernel, driver: Driver, device: &Device) {
+    common::leave(driver, device);
+    assert_eq!(kernel.warnings(), []);
+}
+
+/// A kernel with the driver, its device, and an open file.
+struct Bench {
+    kernel: Kernel,
+    driver: Driver,
+    device: Device,
+    file: File,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (kernel, driver) = load("wdm-pnp");
+        let device = driver.add_device().unwrap();
+        let file = device.open(CLIENT).unwrap();
+        Self { kernel, driver, device, file }
+    }
+
+    fn leave(self) {
+        self.file.close().unwrap();
+        leave(&self.kernel, self.driver, &self.device);
+    }
 }
 
 fn control(file: &File, code: u32, room: usize) -> Vec<u8> {
@@ -48,13 +76,6 @@ fn counts_of(device: &Device) -> Vec<(usize, u8)> {
     let counts = counts(&file);
     file.close().unwrap();
     counts
-}
-
-fn message(error: KernelError) -> String {
-    match error {
-        KernelError::BugCheck(bugcheck) => bugcheck.message,
-        other => panic!("{other}"),
-    }
 }
 
 #[test]
@@ -107,8 +128,7 @@ fn a_device_that_is_in_use_or_wanted_stays() {
     assert!(counts.contains(&(QUERY_REMOVE, 1)), "{counts:?}");
     assert!(counts.contains(&(CANCEL_REMOVE, 1)), "{counts:?}");
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     let (_kernel, driver) = load("refuse");
     kernel.leave_behind();
     let device = driver.add_device().unwrap();
@@ -136,9 +156,7 @@ fn a_device_is_stopped_and_started_again() {
     for (minor, count) in [(START, 2), (QUERY_STOP, 1), (STOP, 1), (CANCEL_STOP, 0)] {
         assert_eq!(counts.contains(&(minor, count)), count > 0, "{counts:?}");
     }
-    device.remove().unwrap();
-    driver.unload().unwrap();
-    assert_eq!(kernel.warnings(), []);
+    leave(&kernel, driver, &device);
 }
 
 #[test]
@@ -210,15 +228,12 @@ fn the_drivers_follow_the_systems_power() {
     let file = device.open(CLIENT).unwrap();
     assert_eq!(control(&file, STATES, 8), [1, 4, 1, 4, 0, 0, 0, 0]);
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
-    assert_eq!(kernel.warnings(), []);
+    leave(&kernel, driver, &device);
     let (_kernel, driver) = load("awake");
     let device = driver.add_device().unwrap();
     let error = device.power_cycle().unwrap_err();
     assert!(error.to_string().contains("STATUS_UNSUCCESSFUL"), "{error}");
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]
@@ -306,7 +321,7 @@ fn faults_while_a_device_is_added_are_reported() {
         ),
     ] {
         let (_kernel, driver) = load(service);
-        let said = message(driver.add_device().err().unwrap());
+        let said = common::bugcheck(driver.add_device()).message;
         assert!(said.contains(part), "{service}: {said}");
     }
 }
@@ -324,12 +339,12 @@ fn faults_of_a_removal_or_of_power_are_reported() {
     ] {
         let (_kernel, driver) = load(service);
         let device = driver.add_device().unwrap();
-        let said = message(device.remove().unwrap_err());
+        let said = common::bugcheck(device.remove()).message;
         assert!(said.contains(part), "{service}: {said}");
     }
     let (_kernel, driver) = load("fault-power");
     let device = driver.add_device().unwrap();
-    let said = message(device.power_cycle().unwrap_err());
+    let said = common::bugcheck(device.power_cycle()).message;
     assert!(said.contains("returned STATUS_PENDING"), "{said}");
 }
 
@@ -346,8 +361,7 @@ fn what_a_test_chooses_for_a_device_is_its_drivers() {
         let error = error.unwrap().to_string();
         assert!(error.contains("does not provide interrupts or DMA"), "{error}");
     }
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]
@@ -378,16 +392,13 @@ fn a_request_can_be_forwarded_with_a_routine_of_the_system() {
     let (kernel, driver) = load("forward");
     let device = driver.add_device().unwrap();
     assert_eq!(counts_of(&device)[0], (START, 1));
-    device.remove().unwrap();
-    driver.unload().unwrap();
-    assert_eq!(kernel.warnings(), []);
+    leave(&kernel, driver, &device);
 }
 
 #[test]
 fn queued_requests_are_completed_or_cancelled() {
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
-    let file = device.open(CLIENT).unwrap();
+    let bench = Bench::new();
+    let file = &bench.file;
     let keep = |code| file.start_device_control(code, &[], 0).unwrap();
     let complete = |code| {
         let completion = file.device_control(code, &[], 1).unwrap();
@@ -419,17 +430,13 @@ fn queued_requests_are_completed_or_cancelled() {
     found.cancel().unwrap();
     assert!(!complete(commands::COMPLETE_FOUND));
     assert_eq!(found.finish().unwrap().status, NtStatus::CANCELLED);
-    file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
-    assert_eq!(kernel.warnings(), []);
+    bench.leave();
 }
 
 #[test]
 fn a_driver_sends_requests_that_it_builds() {
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
-    let file = device.open(CLIENT).unwrap();
+    let bench = Bench::new();
+    let file = &bench.file;
     // The loop tests each buffer transfer method, in a device control and in an internal device
     // control.
     for method in 0..8_u8 {
@@ -446,24 +453,17 @@ fn a_driver_sends_requests_that_it_builds() {
     // While the system sleeps, the state is D3, as the bus reports.
     let asked = file.device_control(commands::CAPABILITY, &[], 8).unwrap();
     assert_eq!((asked.status, asked.information), (NtStatus::SUCCESS, 4));
-    file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
-    assert_eq!(kernel.warnings(), []);
+    bench.leave();
 }
 
 #[test]
 fn a_request_that_fails_at_once_tells_its_caller_only_by_the_call() {
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
-    let file = device.open(CLIENT).unwrap();
+    let bench = Bench::new();
+    let file = &bench.file;
     // At first, neither the status nor the event is set; for a request that was pending, both are
     // set.
-    assert_eq!(control(&file, commands::FAIL_OWN, 4), [0, 0, 1, 1]);
-    file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
-    assert_eq!(kernel.warnings(), []);
+    assert_eq!(control(file, commands::FAIL_OWN, 4), [0, 0, 1, 1]);
+    bench.leave();
 }
 
 #[test]
@@ -490,8 +490,7 @@ fn a_device_has_properties() {
     assert_eq!(property(ENUMERATOR, 4).0, NtStatus::BUFFER_TOO_SMALL);
     assert_eq!(property(FRIENDLY_NAME, 100).0, NtStatus::OBJECT_NAME_NOT_FOUND);
     file.close().unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
 }
 
 #[test]
@@ -501,14 +500,13 @@ fn a_remove_lock_that_is_held_or_not_is_reported() {
     let file = device.open(CLIENT).unwrap();
     control(&file, commands::LEAK_LOCK, 0);
     file.close().unwrap();
-    let said = message(device.remove().unwrap_err());
+    let said = common::bugcheck(device.remove()).message;
     assert!(said.contains("would wait forever for the remove lock"), "{said}");
     assert!(said.contains("and never released (1 in all)"), "{said}");
     let (_kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
-    let error = file.device_control(commands::WRONG_TAG, &[], 0).unwrap_err();
-    let said = message(error);
+    let said = common::bugcheck(file.device_control(commands::WRONG_TAG, &[], 0)).message;
     assert!(said.contains("not acquired with the tag 0x0000000000000000"), "{said}");
 }
 
@@ -519,7 +517,6 @@ fn a_resource_is_acquired_in_a_critical_region() {
     let file = device.open(CLIENT).unwrap();
     let good = file.device_control(commands::RESOURCE, &[1], 0).unwrap();
     assert_eq!(good.status, NtStatus::SUCCESS);
-    let error = file.device_control(commands::RESOURCE, &[0], 0).unwrap_err();
-    let said = message(error);
+    let said = common::bugcheck(file.device_control(commands::RESOURCE, &[0], 0)).message;
     assert!(said.contains("outside a critical region"), "{said}");
 }

@@ -1,7 +1,7 @@
 //! Tests that sessions receive the messages of a driver that traces with WPP: both ways of
 //! registration, level and flags, messages and their format in the file, and faults.
 
-use crate::common;
+use crate::common::{self, CLIENT, lines};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -11,11 +11,9 @@ use etl_file::internals::kernel;
 use etl_file::{Catalog, Decoded, EventRecord, OtherKind, Pipeline, Trace, symbols};
 use serde_json::{Value, json};
 use standin_kernel::{
-    BugCheck, EnableParameters, Fault, Guid, Identity, Kernel, KernelError, NtStatus, Recording,
-    Rule, Sequence, SessionConfig, SessionHandle, Target, Violation,
+    BugCheck, EnableParameters, Fault, Guid, Kernel, KernelError, NtStatus, Recording, Rule,
+    Sequence, SessionConfig, SessionHandle, Target, Violation,
 };
-
-const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// The control GUIDs of the driver's two sets of flags.
 const SETS: [&str; 2] =
@@ -63,19 +61,12 @@ impl Bench {
         self.kernel.start_session(config).unwrap()
     }
 
-    /// Returns the lines that the driver printed.
-    fn lines(&self) -> Vec<String> {
-        let output = self.kernel.debug_output().concat();
-        output.lines().map(str::to_owned).collect()
-    }
-
     /// Loads the driver, opens its device, and unloads it.
     fn open_once(&self, service: &str) {
         let driver = self.kernel.load_as(&common::wpp(), service).unwrap();
         let device = driver.add_device().unwrap();
         device.open(CLIENT).unwrap().close().unwrap();
-        device.remove().unwrap();
-        driver.unload().unwrap();
+        common::leave(driver, &device);
     }
 
     /// Stops the session, and returns its decoded events.
@@ -120,7 +111,7 @@ fn messages_reach_the_session_in_both_ways_of_registration() {
         }
         bench.open_once(service);
         assert_eq!(bench.kernel.warnings(), [], "{service}");
-        let lines = bench.lines();
+        let lines = lines(&bench.kernel);
         let enabled = "set 0 enabled for session 1, level 255, flags 0xffffffff";
         assert!(lines.iter().any(|line| line == enabled), "{lines:#?}");
         let events = bench.events();
@@ -207,8 +198,7 @@ fn a_driver_in_c_is_traced_by_its_pdb() {
         let texts: Vec<_> = events.iter().map(|event| event.decoded.message.as_deref()).collect();
         let expected = "request 0x222004 at 0: control in MessageRequest";
         assert_eq!(texts, [Some(expected)], "{variant}");
-        device.remove().unwrap();
-        driver.unload().unwrap();
+        common::leave(driver, &device);
         recording.stop().unwrap();
         assert_eq!(kernel.warnings(), [], "{variant}");
     }
@@ -259,9 +249,8 @@ fn the_last_session_that_enables_the_driver_has_it() {
         kernel.enable(second, set(0), parameters(5, 2)).unwrap();
         kernel.stop_session(second).unwrap();
         open();
-        device.remove().unwrap();
-        driver.unload().unwrap();
-        let lines = bench.lines();
+        common::leave(driver, &device);
+        let lines = lines(&bench.kernel);
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         assert_eq!(
             lines,
@@ -380,8 +369,7 @@ fn a_full_session_loses_messages_and_counts_them() {
     assert!(statistics.events_lost > 0, "{statistics:?}");
     assert_eq!(statistics.events + u64::from(statistics.events_lost), 240);
     kernel.hold_writer(bench.session, false).unwrap();
-    device.remove().unwrap();
-    driver.unload().unwrap();
+    common::leave(driver, &device);
     let report = kernel.stop_session(bench.session).unwrap();
     let trace = Trace::open(bench.file()).unwrap();
     assert_eq!(trace.others().count() as u64, report.events);
@@ -427,7 +415,7 @@ fn says(service: &str) -> (Vec<String>, Vec<Violation>) {
     bench.kernel.enable(bench.session, set(0), parameters(4, 0x1F)).unwrap();
     let driver = bench.kernel.load_as(&common::wpp(), service).unwrap();
     driver.unload().unwrap();
-    let mut lines = bench.lines();
+    let mut lines = lines(&bench.kernel);
     lines.remove(0);
     (lines, bench.kernel.warnings())
 }
@@ -520,11 +508,7 @@ fn doubtful_messages_cause_warnings() {
 fn stops(service: &str) -> BugCheck {
     let bench = Bench::new(|config| config);
     bench.kernel.enable(bench.session, set(0), parameters(4, 0x1F)).unwrap();
-    match bench.kernel.load_as(&common::wpp(), service) {
-        Err(KernelError::BugCheck(bugcheck)) => bugcheck,
-        Err(error) => panic!("{service}: {error}"),
-        Ok(_) => panic!("{service} was not caught"),
-    }
+    common::bugcheck(bench.kernel.load_as(&common::wpp(), service))
 }
 
 #[test]

@@ -2,13 +2,10 @@
 
 use std::cell::Cell;
 
-use standin_kernel::{
-    BugCheck, Device, DeviceConfig, Driver, File, Identity, Kernel, KernelError, NtStatus, Request,
-};
+use standin_kernel::{BugCheck, Device, DeviceConfig, Driver, File, Kernel, NtStatus, Request};
 
 use crate::common;
-
-pub const CLIENT: Identity = Identity { process: 10, thread: 11 };
+pub use crate::common::{CLIENT, lines};
 
 /// A kernel with the driver, its device, and an open file.
 pub struct Bench {
@@ -18,12 +15,6 @@ pub struct Bench {
     pub file: File,
     /// The number of lines that [`Self::news`] has returned.
     pub seen: Cell<usize>,
-}
-
-/// Returns the lines that drivers printed.
-pub fn lines(kernel: &Kernel) -> Vec<String> {
-    let output = kernel.debug_output().concat();
-    output.lines().map(str::to_owned).collect()
 }
 
 impl Bench {
@@ -92,11 +83,7 @@ impl Bench {
 
     /// Sends a command that must bugcheck, and returns the bugcheck.
     pub fn stops(&self, command: u32) -> BugCheck {
-        match self.file.start_device_control(command, &[], 64) {
-            Err(KernelError::BugCheck(bugcheck)) => bugcheck,
-            Err(error) => panic!("{error}"),
-            Ok(_) => panic!("the kernel did not bugcheck"),
-        }
+        common::bugcheck(self.file.start_device_control(command, &[], 64))
     }
 }
 

@@ -12,7 +12,10 @@ use std::{
     thread,
 };
 
-use standin_kernel::{BugCheck, Kernel, KernelError};
+use standin_kernel::{BugCheck, Device, Driver, Identity, Kernel, KernelError};
+
+/// The process that opens devices, where a test needs only one.
+pub const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// Returns the path of a driver's image for a profile, `debug` or `release`.
 pub fn driver(profile: &str, name: &str) -> PathBuf {
@@ -171,14 +174,39 @@ pub fn said(command: &mut Command) -> (bool, String) {
     (output.status.success(), String::from_utf8(said).unwrap())
 }
 
-/// Runs a service of the kernel test driver. The service must break a rule. Returns the bugcheck.
-pub fn kernel_service_stops(kernel: &Kernel, service: &str) -> BugCheck {
-    let error = match kernel.load_as(&self::kernel(), service) {
-        Err(error) => error,
-        Ok(driver) => driver.unload().expect_err(service),
-    };
-    match error {
-        KernelError::BugCheck(bugcheck) => bugcheck,
-        other => panic!("{service}: {other}"),
+/// Loads a driver and adds a device.
+#[track_caller]
+pub fn started(kernel: &Kernel, image: &Path) -> (Driver, Device) {
+    let driver = kernel.load(image).unwrap();
+    let device = driver.add_device().unwrap();
+    (driver, device)
+}
+
+/// Removes a device and unloads its driver.
+#[track_caller]
+pub fn leave(driver: Driver, device: &Device) {
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}
+
+/// Returns the bugcheck of a call that must end with one.
+#[track_caller]
+pub fn bugcheck<T>(result: Result<T, KernelError>) -> BugCheck {
+    match result {
+        Err(KernelError::BugCheck(bugcheck)) => bugcheck,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("the kernel did not bugcheck"),
     }
+}
+
+/// Runs a service of the kernel test driver. The service must break a rule. Returns the bugcheck.
+#[track_caller]
+pub fn kernel_service_stops(kernel: &Kernel, service: &str) -> BugCheck {
+    bugcheck(kernel.load_as(&self::kernel(), service).and_then(Driver::unload))
+}
+
+/// Returns the lines that drivers printed.
+pub fn lines(kernel: &Kernel) -> Vec<String> {
+    let output = kernel.debug_output().concat();
+    output.lines().map(str::to_owned).collect()
 }

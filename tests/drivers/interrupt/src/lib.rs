@@ -94,17 +94,15 @@ extern "C" fn prepare_hardware(
     let mut target: WDFIOTARGET = ptr::null_mut();
     check!(wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target));
     let length = size_of_val(&NAME) as u16;
-    let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
-        Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
+    let mut parameters = sized!(WDF_IO_TARGET_OPEN_PARAMS {
         Type: WdfIoTargetOpenByName,
         TargetDeviceName: UNICODE_STRING {
             Length: length,
             MaximumLength: length,
             Buffer: NAME.as_ptr().cast_mut(),
         },
-        DesiredAccess: GENERIC_WRITE,
-        ..WDF_IO_TARGET_OPEN_PARAMS::default()
-    };
+        DesiredAccess: GENERIC_WRITE
+    });
     check!(wdf!(WdfIoTargetOpen, target, &raw mut parameters));
     TARGET.store(target, Ordering::Release);
     STATUS_SUCCESS

@@ -1,26 +1,26 @@
-//! Calls of the kernel's routines by name, and checks of the results.
+//! Calls of the kernel's routines with their declared types, and checks of the results.
 
 use core::{
-    ffi::c_void,
+    ptr,
     sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
-use wdk_sys::DRIVER_OBJECT;
+use wdk_sys::{DRIVER_OBJECT, LARGE_INTEGER, LUID, PVOID};
 
 /// The number of checks so far.
 static CHECKS: AtomicU32 = AtomicU32::new(0);
 
 /// The driver object.
-static DRIVER: AtomicPtr<DRIVER_OBJECT> = AtomicPtr::new(core::ptr::null_mut());
+static DRIVER: AtomicPtr<DRIVER_OBJECT> = AtomicPtr::new(ptr::null_mut());
 
 /// Stores the driver object.
 pub fn note_driver(driver: &mut DRIVER_OBJECT) {
     DRIVER.store(driver, Ordering::Relaxed);
 }
 
-/// Returns the address of the driver object.
-pub fn driver() -> u64 {
-    DRIVER.load(Ordering::Relaxed) as u64
+/// Returns the driver object.
+pub fn driver() -> *mut DRIVER_OBJECT {
+    DRIVER.load(Ordering::Relaxed)
 }
 
 /// Returns the number of checks so far.
@@ -39,93 +39,206 @@ pub fn check(line: u32, what: &str, found: u64, expected: u64) {
 /// Checks that an expression has a value.
 macro_rules! same {
     ($found:expr, $expected:expr $(,)?) => {
-        $crate::call::check(line!(), stringify!($found), ($found) as u64, ($expected) as u64)
+        $crate::call::check(
+            line!(),
+            stringify!($found),
+            $crate::call::Bits::bits($found),
+            $crate::call::Bits::bits($expected),
+        )
     };
 }
 pub(crate) use same;
 
-/// A kernel routine whose parameters and result are whole registers.
-#[derive(Clone, Copy)]
-pub struct Routine(Entry);
-
-type Entry = unsafe extern "C" fn(
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-    u64,
-) -> u64;
-
-impl Routine {
-    /// Finds a routine. Must be called at `PASSIVE_LEVEL`.
-    pub fn find(name: &str) -> Self {
-        let address = etw_driver_support::routine(name);
-        assert!(!address.is_null(), "{name} is not found");
-        // SAFETY: a routine starts at the address. The callers pass the arguments that the routine
-        // requires, and the routine ignores the registers and slots of additional arguments.
-        Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address) })
-    }
-
-    /// Returns the address.
-    pub fn address(self) -> u64 {
-        self.0 as usize as u64
-    }
-
-    /// Returns the routine at an address that [`Self::address`] returned.
-    pub fn of(address: u64) -> Self {
-        // SAFETY: a routine starts at the address, as above.
-        Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address as *mut c_void) })
-    }
-
-    /// Calls the routine with up to fifteen arguments.
-    pub fn call(self, arguments: &[u64]) -> u64 {
-        let mut x = [0; 15];
-        x[..arguments.len()].copy_from_slice(arguments);
-        // SAFETY: the callers pass the arguments that the routine requires. Wrong calls are faults
-        // that a test expects.
-        unsafe {
-            (self.0)(
-                x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
-                x[13], x[14],
-            )
-        }
-    }
-}
-
-/// Calls a routine by name, at `PASSIVE_LEVEL`.
+/// Calls a routine of [`crate::routines`].
+///
+/// An argument is converted to the type of the parameter, as [`Argument`] describes. A function is
+/// passed as `Some(function)`, and must have the parameter's type. The variable arguments of a
+/// routine follow a semicolon.
 macro_rules! call {
-    ($name:literal $(, $argument:expr)* $(,)?) => {
-        $crate::call::Routine::find($name).call(&[$(($argument) as u64),*])
+    (@ $name:ident ($($done:tt)*)) => {{
+        // SAFETY: pointers come from the system, or refer to driver memory that outlives the call's
+        // effects. Wrong calls are faults that a test expects.
+        #[allow(unused_unsafe, clippy::macro_metavars_in_unsafe, reason = "an argument can be a call")]
+        unsafe { $crate::routines::$name($($done)*) }
+    }};
+    (@ $name:ident ($($done:tt)*) ; $($variable:expr),*) => {
+        $crate::call::call!(@ $name ($($done)* $($variable),*))
+    };
+    (@ $name:ident ($($done:tt)*) Some($function:expr) $(, $($rest:tt)*)?) => {
+        $crate::call::call!(@ $name ($($done)* Some($function),) $($($rest)*)?)
+    };
+    (@ $name:ident ($($done:tt)*) $argument:expr $(, $($rest:tt)*)?) => {
+        $crate::call::call!(@ $name ($($done)* $crate::call::Argument::convert($argument),) $($($rest)*)?)
+    };
+    (@ $name:ident ($($done:tt)*) $argument:expr; $($variable:expr),*) => {
+        $crate::call::call!(
+            @ $name ($($done)* $crate::call::Argument::convert($argument),) ; $($variable),*
+        )
+    };
+    ($name:ident $(, $($arguments:tt)*)?) => {
+        $crate::call::call!(@ $name () $($($arguments)*)?)
     };
 }
 pub(crate) use call;
 
-/// Returns a routine's address.
-pub fn address(routine: *const c_void) -> u64 {
-    routine as u64
+/// A value that can be passed for a parameter of type `T`: an integer for an integer, and a pointer
+/// or a reference for a pointer, because the driver's memory often has no declared type.
+pub trait Argument<T> {
+    /// Returns the value as the parameter's type.
+    fn convert(self) -> T;
+}
+
+/// A value that [`same`] compares.
+pub trait Bits {
+    /// Returns the value, extended with zeros.
+    fn bits(self) -> u64;
+}
+
+macro_rules! integers {
+    ($($type:ty as $unsigned:ty),*) => {
+        $(
+            impl Bits for $type {
+                fn bits(self) -> u64 {
+                    self as $unsigned as u64
+                }
+            }
+
+            integers!(@ $type: u8, i8, u16, i16, u32, i32, u64, i64, usize);
+        )*
+    };
+    (@ $from:ty: $($type:ty),*) => {
+        $(
+            impl Argument<$type> for $from {
+                fn convert(self) -> $type {
+                    self as $type
+                }
+            }
+        )*
+    };
+}
+
+integers!(
+    u8 as u8, i8 as u8, u16 as u16, i16 as u16, u32 as u32, i32 as u32, u64 as u64, i64 as u64,
+    usize as usize
+);
+
+impl Bits for bool {
+    fn bits(self) -> u64 {
+        self.into()
+    }
+}
+
+impl<T> Bits for *mut T {
+    fn bits(self) -> u64 {
+        self.addr() as u64
+    }
+}
+
+impl<T> Bits for *const T {
+    fn bits(self) -> u64 {
+        self.addr() as u64
+    }
+}
+
+impl Argument<u8> for bool {
+    fn convert(self) -> u8 {
+        self.into()
+    }
+}
+
+impl Bits for LARGE_INTEGER {
+    fn bits(self) -> u64 {
+        // SAFETY: every bit pattern is a number.
+        unsafe { self.QuadPart }.cast_unsigned()
+    }
+}
+
+impl Argument<LARGE_INTEGER> for u64 {
+    fn convert(self) -> LARGE_INTEGER {
+        self.cast_signed().convert()
+    }
+}
+
+impl Argument<Self> for LARGE_INTEGER {
+    fn convert(self) -> Self {
+        self
+    }
+}
+
+impl Argument<LARGE_INTEGER> for i32 {
+    fn convert(self) -> LARGE_INTEGER {
+        i64::from(self).convert()
+    }
+}
+
+impl Argument<LARGE_INTEGER> for i64 {
+    fn convert(self) -> LARGE_INTEGER {
+        LARGE_INTEGER { QuadPart: self }
+    }
+}
+
+/// Implements the conversions of pointers and references, each with a function that returns the
+/// pointer.
+macro_rules! pointers {
+    ($($from:ty: $pointer:expr),*) => {
+        $(
+            impl<T, U> Argument<*mut U> for $from {
+                fn convert(self) -> *mut U {
+                    $pointer(self).cast_mut().cast()
+                }
+            }
+
+            impl<T, U> Argument<*const U> for $from {
+                fn convert(self) -> *const U {
+                    $pointer(self).cast()
+                }
+            }
+        )*
+    };
+}
+
+pointers!(*mut T: <*mut T>::cast_const, *const T: core::convert::identity, &mut T: ptr::from_ref);
+
+impl Argument<Self> for LUID {
+    fn convert(self) -> Self {
+        self
+    }
+}
+
+/// A null function pointer.
+impl<F> Argument<Self> for Option<F> {
+    fn convert(self) -> Self {
+        self
+    }
+}
+
+/// Reads a field of a structure.
+pub const fn field<T: Copy>(structure: PVOID, offset: usize) -> T {
+    // SAFETY: the kernel passed or allocated a structure that has the field.
+    unsafe { structure.wrapping_byte_add(offset).cast::<T>().read_unaligned() }
+}
+
+/// Changes a field of a structure.
+pub const fn set_field<T>(structure: PVOID, offset: usize, value: T) {
+    // SAFETY: as in `field`, and the driver is allowed to change the field.
+    unsafe { structure.wrapping_byte_add(offset).cast::<T>().write_unaligned(value) };
+}
+
+/// A null pointer.
+pub const NULL: PVOID = ptr::null_mut();
+
+/// Returns a pointer to no memory of the driver: an invalid address, an identifier, or a number that
+/// a routine receives as a pointer.
+pub const fn pointer(address: usize) -> PVOID {
+    ptr::without_provenance_mut(address)
 }
 
 /// Returns the address of a value.
-pub fn at<T>(value: &mut T) -> u64 {
-    &raw mut *value as u64
+pub const fn at<T>(value: &mut T) -> PVOID {
+    ptr::from_mut(value).cast()
 }
 
-/// Returns the low 32 bits of a result, which is an `NTSTATUS`, a `LONG` or a `ULONG`.
-pub const fn low(result: u64) -> u32 {
-    (result & 0xFFFF_FFFF) as u32
-}
-
-/// Returns a `BOOLEAN` result.
-pub const fn boolean(result: u64) -> bool {
-    result & 0xFF != 0
+/// Returns true if a `BOOLEAN` is not zero.
+pub const fn boolean(result: u8) -> bool {
+    result != 0
 }

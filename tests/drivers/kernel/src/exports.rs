@@ -1,22 +1,28 @@
 //! The variables that the kernel exports, and the flight recorder of WppRecorder.sys.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::{
+    ffi::c_char,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use crate::call::{Routine, at, call, driver, low, same};
+use wdk_sys::{PDRIVER_OBJECT, PUNICODE_STRING, PVOID};
+
+use crate::call::{NULL, at, call, driver, field, same};
 
 /// Returns the address of an exported variable.
-pub fn variable(name: &str) -> u64 {
-    Routine::find(name).address()
+pub fn variable(name: &str) -> PVOID {
+    let address = etw_driver_support::routine(name);
+    assert!(!address.is_null(), "{name} is not found");
+    address
 }
 
 /// Reads a value from the kernel.
-const fn read<T: Copy>(address: u64) -> T {
-    // SAFETY: the address refers to a variable of this type.
-    unsafe { (address as *const T).read() }
+const fn read<T: Copy>(address: PVOID) -> T {
+    field(address, 0)
 }
 
 /// Returns the object type to which an exported variable points.
-pub fn object_type(name: &str) -> u64 {
+pub fn object_type(name: &str) -> PVOID {
     read(variable(name))
 }
 
@@ -25,7 +31,7 @@ pub fn object_type(name: &str) -> u64 {
 macro_rules! pointers {
     ($($name:ident)+) => {
         unsafe extern "C" {
-            $(static $name: u64;)+
+            $(static $name: PVOID;)+
         }
 
         fn pointers() {
@@ -61,30 +67,29 @@ fn declared() {
     let types = unsafe { wdk_sys::PsProcessType };
     same!(types, variable("PsProcessType"));
     // SAFETY: the pointer is to the kernel's variable.
-    let kind = unsafe { *types } as u64;
+    let kind = unsafe { *types };
     same!(kind, object_type("PsProcessType"));
-    let process = call!("PsGetCurrentProcess");
-    let mut handle = 0_u64;
-    let opened = call!("ObOpenObjectByPointer", process, 512, 0, 4096, kind, 0, at(&mut handle));
-    same!(low(opened), 0);
-    same!(low(call!("ZwClose", handle)), 0);
+    let process = call!(PsGetCurrentProcess);
+    let mut handle = NULL;
+    same!(call!(ObOpenObjectByPointer, process, 512, NULL, 4096, kind, 0, &mut handle), 0);
+    same!(call!(ZwClose, handle), 0);
     // SAFETY: the declaration matches the header.
     let absent = unsafe { wdk_sys::KdDebuggerNotPresent };
-    same!(read::<u8>(absent as u64), 1);
+    same!(read::<u8>(absent.cast()), 1);
     // SAFETY: as above.
     let dispatch = unsafe { wdk_sys::HalDispatchTable };
-    same!(read::<u32>(dispatch as u64), wdk_sys::HAL_DISPATCH_VERSION);
+    same!(read::<u32>(dispatch.cast()), wdk_sys::HAL_DISPATCH_VERSION);
     // SAFETY: as above.
-    let legal: u64 = read(unsafe { wdk_sys::FsRtlLegalAnsiCharacterArray } as u64);
-    same!(read::<u8>(legal + u64::from(b'+')), 0x16);
-    same!(read::<u8>(legal + u64::from(b'*')), 0x18);
+    let legal: PVOID = read(unsafe { wdk_sys::FsRtlLegalAnsiCharacterArray }.cast_mut().cast());
+    same!(field::<u8>(legal, b'+'.into()), 0x16);
+    same!(field::<u8>(legal, b'*'.into()), 0x18);
 }
 
 pub fn variables() {
     pointers();
     declared();
     let list = variable("PsLoadedModuleList");
-    same!(read::<[u64; 2]>(list) == [list; 2], true);
+    same!(read::<[PVOID; 2]>(list) == [list; 2], true);
     for (name, value) in [
         ("KdDebuggerEnabled", 0),
         ("KdDebuggerNotPresent", 1),
@@ -99,33 +104,33 @@ pub fn variables() {
     same!(read::<u64>(variable("MmHighestUserAddress")), probe - 1);
     same!(read::<u64>(variable("MmSystemRangeStart")) > probe, true);
     let (process, token) = (object_type("PsProcessType"), object_type("SeTokenObjectType"));
-    same!(process != 0 && token != 0 && process != token, true);
-    let system: u64 = read(variable("PsInitialSystemProcess"));
-    same!(call!("PsGetProcessId", system), 4);
-    let exports: u64 = read(variable("SeExports"));
+    same!(!process.is_null() && !token.is_null() && process != token, true);
+    let system: PVOID = read(variable("PsInitialSystemProcess"));
+    same!(call!(PsGetProcessId, system), 4);
+    let exports: PVOID = read(variable("SeExports"));
     // The values are SeDebugPrivilege, and the SID of the local system.
-    same!(read::<u64>(exports + 144), 20);
-    let local_system: u64 = read(exports + 264);
+    same!(field::<u64>(exports, 144), 20);
+    let local_system: PVOID = field(exports, 264);
     same!(read::<[u8; 12]>(local_system) == [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0], true);
 }
 
 #[cfg_attr(windows, link(name = "WppRecorder.sys", kind = "raw-dylib", modifiers = "+verbatim"))]
 unsafe extern "C" {
-    fn WppAutoLogStart(control: u64, driver: u64, path: u64);
-    fn WppAutoLogStop(control: u64, driver: u64);
-    fn WppAutoLogTrace(log: u64, level: u8, flags: u32, guid: u64, number: u16, ...) -> u32;
-    fn imp_WppRecorderIsDefaultLogAvailable(control: u64) -> u8;
-    fn imp_WppRecorderLogCreate(control: u64, parameters: u64, log: u64) -> u32;
-    fn imp_WppRecorderLogDelete(control: u64, log: u64) -> u32;
-    fn imp_WppRecorderLogGetDefault(control: u64) -> u64;
-    fn imp_WppRecorderLogSetIdentifier(control: u64, log: u64, identifier: u64) -> u32;
+    fn WppAutoLogStart(control: PVOID, driver: PDRIVER_OBJECT, path: PUNICODE_STRING);
+    fn WppAutoLogStop(control: PVOID, driver: PDRIVER_OBJECT);
+    fn WppAutoLogTrace(log: u64, level: u8, flags: u32, guid: PVOID, number: u16, ...) -> u32;
+    fn imp_WppRecorderIsDefaultLogAvailable(control: PVOID) -> u8;
+    fn imp_WppRecorderLogCreate(control: PVOID, parameters: PVOID, log: *mut u64) -> u32;
+    fn imp_WppRecorderLogDelete(control: PVOID, log: u64) -> u32;
+    fn imp_WppRecorderLogGetDefault(control: PVOID) -> u64;
+    fn imp_WppRecorderLogSetIdentifier(control: PVOID, log: u64, identifier: *const c_char) -> u32;
 }
 
 /// A WPP control block of 0x50 bytes.
 static CONTROL: [AtomicU64; 10] = [const { AtomicU64::new(0) }; 10];
 
-fn control() -> u64 {
-    CONTROL.as_ptr() as u64
+fn control() -> PVOID {
+    CONTROL.as_ptr().cast_mut().cast()
 }
 
 /// Returns the log's handle in the control block.
@@ -148,7 +153,7 @@ pub fn recorder_left() {
 
 fn start() {
     // SAFETY: the block belongs to this driver.
-    unsafe { WppAutoLogStart(control(), driver(), 0) };
+    unsafe { WppAutoLogStart(control(), driver(), core::ptr::null_mut()) };
     same!(log() != 0, true);
     // SAFETY: as above.
     let default = unsafe { imp_WppRecorderLogGetDefault(control()) };
@@ -164,11 +169,10 @@ fn start() {
     parameters[4] = u64::from_le_bytes(*b"port \0\0\0");
     let mut own = 0_u64;
     // The header allows creating, naming and deleting logs at DISPATCH_LEVEL.
-    let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
-    let before = raise.call(&[2]) & 0xFF;
+    let before = call!(KfRaiseIrql, 2);
     // SAFETY: the structure and the result are locals.
-    let status = unsafe { imp_WppRecorderLogCreate(control(), at(&mut parameters), at(&mut own)) };
-    lower.call(&[before]);
+    let status = unsafe { imp_WppRecorderLogCreate(control(), at(&mut parameters), &raw mut own) };
+    call!(KeLowerIrql, before);
     same!(status, 0);
     let mut guid = [7_u8; 16];
     let (mut value, end) = (5_u32, 0_u64);
@@ -178,16 +182,15 @@ fn start() {
         unsafe { WppAutoLogTrace(log, level, 1, at(&mut guid), number, at(&mut value), 4_u64, end) }
     };
     same!(write(own, 4, 10), 0);
-    same!(write(0, 4, 10), 0xC000_000D);
-    let before = raise.call(&[2]) & 0xFF;
+    same!(write(0, 4, 10), 0xC000_000D_u32);
+    let before = call!(KfRaiseIrql, 2);
     // SAFETY: the text is a constant, and the log is open.
-    let status =
-        unsafe { imp_WppRecorderLogSetIdentifier(control(), own, c"second".as_ptr() as u64) };
+    let status = unsafe { imp_WppRecorderLogSetIdentifier(control(), own, c"second".as_ptr()) };
     same!(status, 0);
     same!(write(own, 4, 11), 0);
     // SAFETY: the log is open, and nothing uses it afterwards.
     same!(unsafe { imp_WppRecorderLogDelete(control(), own) }, 0);
-    lower.call(&[before]);
+    call!(KeLowerIrql, before);
 }
 
 fn trace() {
@@ -198,6 +201,6 @@ fn trace() {
         let status = unsafe {
             WppAutoLogTrace(log(), 2, 1, at(&mut guid), number, at(&mut value), 8_u64, 0_u64)
         };
-        same!(low(u64::from(status)), 0);
+        same!(status, 0);
     }
 }

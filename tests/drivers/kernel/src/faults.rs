@@ -2,13 +2,16 @@
 
 use core::ffi::c_void;
 
+use etw_driver_support::at_irql;
+use wdk_sys::{PDEVICE_OBJECT, PVOID};
+
 use crate::{
     activities, addresses,
-    call::{Routine, address, at, call},
+    call::{NULL, call, pointer},
     exports, lifetime,
-    objects::{Object, wait, wait_for},
+    objects::{Object, delay, wait, wait_for},
     power_framework, power_settings,
-    queues::dpc_address,
+    queues::dpc_routine,
     registry, resources, shared, tables, threads, watchers, wmi,
 };
 
@@ -79,38 +82,30 @@ pub const SERVICES: &[(&str, fn())] = &[
 
 fn wait_forever() {
     let mut event = Object::new();
-    call!("KeInitializeEvent", event.at(), 0, 0);
+    call!(KeInitializeEvent, event.at(), 0, 0);
     wait(event.at());
-}
-
-fn raised(body: impl FnOnce()) {
-    let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
-    let before = raise.call(&[2]);
-    body();
-    lower.call(&[before & 0xFF]);
 }
 
 fn wait_raised() {
     let mut event = Object::new();
-    call!("KeInitializeEvent", event.at(), 0, 1);
-    let wait = Routine::find("KeWaitForSingleObject");
+    call!(KeInitializeEvent, event.at(), 0, 1);
     let mut timeout = 0_i64;
-    let timeout = at(&mut timeout);
+    let timeout = &raw mut timeout;
     // If the routine does not wait, it is allowed to check the object.
-    raised(|| {
-        wait.call(&[event.at(), 0, 0, 0, timeout]);
-        wait.call(&[event.at(), 0, 0, 0, 0]);
+    at_irql(2, || {
+        call!(KeWaitForSingleObject, event.at(), 0, 0, 0, timeout);
+        call!(KeWaitForSingleObject, event.at(), 0, 0, 0, NULL);
     });
 }
 
 fn uninitialized_event() {
     let mut event = Object::new();
-    call!("KeSetEvent", event.at(), 0, 0);
+    call!(KeSetEvent, event.at(), 0, 0);
 }
 
 fn foreign_mutex() {
     let mut mutex = Object::new();
-    call!("KeInitializeMutex", mutex.at(), 0);
+    call!(KeInitializeMutex, mutex.at(), 0);
     wait(mutex.at());
     let thread = threads::start(release, mutex.at());
     wait_for(thread, -10_000);
@@ -119,7 +114,7 @@ fn foreign_mutex() {
 /// Waits for a mutex that the thread has acquired the maximum number of times.
 fn mutex_limit() {
     let mut mutex = Object::new();
-    call!("KeInitializeMutex", mutex.at(), 0);
+    call!(KeInitializeMutex, mutex.at(), 0);
     wait(mutex.at());
     mutex.0[0] = mutex.0[0] & 0xFFFF_FFFF | 0x8000_0000 << 32;
     wait(mutex.at());
@@ -127,130 +122,129 @@ fn mutex_limit() {
 
 /// Calls code in `NonPagedPool`.
 fn executable_pool() {
-    let code = call!("ExAllocatePoolWithTag", 0, 64, 0x7473_6554);
-    Routine::of(code).call(&[]);
+    let code = call!(ExAllocatePoolWithTag, 0, 64, 0x7473_6554);
+    // SAFETY: the kernel stops the driver before the first instruction.
+    let code = unsafe { core::mem::transmute::<PVOID, unsafe extern "C" fn()>(code) };
+    // SAFETY: as above.
+    unsafe { code() };
 }
 
 unsafe extern "C" fn release(mutex: *mut c_void) {
-    call!("KeReleaseMutex", mutex, 0);
+    call!(KeReleaseMutex, mutex, 0);
 }
 
 fn semaphore() {
     let mut semaphore = Object::new();
-    call!("KeInitializeSemaphore", semaphore.at(), 1, 1);
-    call!("KeReleaseSemaphore", semaphore.at(), 0, 1, 0);
+    call!(KeInitializeSemaphore, semaphore.at(), 1, 1);
+    call!(KeReleaseSemaphore, semaphore.at(), 0, 1, 0);
 }
 
 fn spin_lock_twice() {
     let mut lock = 0_u64;
-    let acquire = Routine::find("KeAcquireSpinLockRaiseToDpc");
-    acquire.call(&[at(&mut lock)]);
-    acquire.call(&[at(&mut lock)]);
+    call!(KeAcquireSpinLockRaiseToDpc, &mut lock);
+    call!(KeAcquireSpinLockRaiseToDpc, &mut lock);
 }
 
 fn spin_lock() {
     let mut lock = 0_u64;
-    let release = Routine::find("KeReleaseSpinLock");
-    raised(|| {
-        release.call(&[at(&mut lock), 2]);
+    at_irql(2, || {
+        call!(KeReleaseSpinLock, &mut lock, 2);
     });
 }
 
 fn fast_mutex_twice() {
     let mut mutex = Object::new();
-    call!("KeInitializeGuardedMutex", mutex.at());
-    call!("KeAcquireGuardedMutex", mutex.at());
-    call!("KeAcquireGuardedMutex", mutex.at());
+    call!(KeInitializeGuardedMutex, mutex.at());
+    call!(KeAcquireGuardedMutex, mutex.at());
+    call!(KeAcquireGuardedMutex, mutex.at());
 }
 
 fn close() {
-    call!("ZwClose", 0x1234);
+    call!(ZwClose, pointer(0x1234));
 }
 
 fn registry_raised() {
-    let (mut handle, query) = (0_u64, Routine::find("ZwFlushKey"));
-    raised(|| {
-        query.call(&[at(&mut handle)]);
+    let mut handle = 0_u64;
+    at_irql(2, || {
+        call!(ZwFlushKey, &mut handle);
     });
 }
 
 fn driver_key() {
     let (mut key, mut memory) = (0_u64, [0_u64; 64]);
-    call!("IoOpenDriverRegistryKey", at(&mut memory), 0, 1, 0, at(&mut key));
+    call!(IoOpenDriverRegistryKey, &mut memory, 0, 1, 0, &mut key);
 }
 
 fn dereference() {
     let mut memory = Object::new();
-    call!("ObfDereferenceObject", memory.at());
+    call!(ObfDereferenceObject, memory.at());
 }
 
 fn uninitialized_dpc() {
     let mut dpc = Object::new();
-    call!("KeInsertQueueDpc", dpc.at(), 0, 0);
+    call!(KeInsertQueueDpc, dpc.at(), NULL, NULL);
 }
 
 fn timer_freed() {
-    let block = call!("ExAllocatePool2", 0x40, 64, 0x7473_6574);
-    call!("KeInitializeTimer", block);
-    call!("KeSetTimer", block, -10_000_i64, 0);
-    call!("ExFreePool", block);
+    let block = call!(ExAllocatePool2, 0x40, 64, 0x7473_6574);
+    call!(KeInitializeTimer, block);
+    call!(KeSetTimer, block, -10_000_i64, NULL);
+    call!(ExFreePool, block);
 }
 
 /// A timer and its DPC in the image.
 static mut LEFT: [Object; 2] = [Object::new(), Object::new()];
 
 fn timer_left() {
-    let [timer, dpc] = [0, 64].map(|offset| &raw mut LEFT as u64 + offset);
-    call!("KeInitializeDpc", dpc, dpc_address(), 2);
-    call!("KeInitializeTimer", timer);
-    call!("KeSetTimer", timer, -10_000_000_000_i64, dpc);
+    let [timer, dpc] = [0, 64].map(|offset| (&raw mut LEFT).wrapping_byte_add(offset));
+    call!(KeInitializeDpc, dpc, Some(dpc_routine), pointer(2));
+    call!(KeInitializeTimer, timer);
+    call!(KeSetTimer, timer, -10_000_000_000_i64, dpc);
 }
 
 fn thread_left() {
-    let thread = threads::start(sleep_long, 0);
-    call!("ObfDereferenceObject", thread);
+    let thread = threads::start(sleep_long, NULL);
+    call!(ObfDereferenceObject, thread);
 }
 
 unsafe extern "C" fn sleep_long(_context: *mut c_void) {
-    let mut time = -10_000_000_000_i64;
-    call!("KeDelayExecutionThread", 0, 0, at(&mut time));
+    delay(-10_000_000_000);
 }
 
-const unsafe extern "C" fn nothing(_device: u64, _context: u64) {}
+const unsafe extern "C" fn nothing(_device: PDEVICE_OBJECT, _context: PVOID) {}
 
 fn work_item_twice() {
-    let item = call!("IoAllocateWorkItem", 0);
+    let item = call!(IoAllocateWorkItem, NULL);
     for _ in 0..2 {
-        call!("IoQueueWorkItem", item, address(nothing as *const c_void), 1, 0);
+        call!(IoQueueWorkItem, item, Some(nothing), 1, NULL);
     }
 }
 
 fn region() {
-    call!("KeLeaveCriticalRegion");
+    call!(KeLeaveCriticalRegion);
 }
 
 fn thread() {
-    let thread = threads::start(write_null, 0);
+    let thread = threads::start(write_null, NULL);
     wait(thread);
 }
 
 unsafe extern "C" fn write_null(_context: *mut c_void) {
-    call!("KeSetEvent", 0x10, 0, 0);
+    call!(KeSetEvent, pointer(0x10), 0, 0);
 }
 
 fn print() {
-    let print = Routine::find("DbgPrint");
     let text = [u16::from(b'x'), 0];
-    raised(|| {
-        print.call(&[c"%s".as_ptr() as u64, c"fine".as_ptr() as u64]);
-        print.call(&[c"%ws".as_ptr() as u64, text.as_ptr() as u64]);
+    at_irql(2, || {
+        call!(DbgPrint, c"%s".as_ptr(); c"fine".as_ptr() as u64);
+        call!(DbgPrint, c"%ws".as_ptr(); text.as_ptr() as u64);
     });
 }
 
 fn assertion() {
-    call!("RtlAssert", c"1 == 2".as_ptr(), c"file.c".as_ptr(), 7, 0);
+    call!(RtlAssert, c"1 == 2".as_ptr(), c"file.c".as_ptr(), 7, NULL);
 }
 
 fn break_point() {
-    call!("DbgBreakPoint");
+    call!(DbgBreakPoint);
 }

@@ -1,11 +1,10 @@
 //! Tables of elements: AVL trees and splay trees.
 
-use core::{
-    ffi::c_void,
-    sync::atomic::{AtomicU32, Ordering},
-};
+use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::call::{Routine, address, at, call, low, same};
+use wdk_sys::{BOOLEAN, PVOID, RTL_GENERIC_COMPARE_RESULTS};
+
+use crate::call::{NULL, at, call, pointer, same};
 
 /// The elements are numbers.
 type Element = u32;
@@ -14,12 +13,16 @@ const SIZE: u64 = size_of::<Element>() as u64;
 
 static ALLOCATED: AtomicU32 = AtomicU32::new(0);
 
-const fn value(element: u64) -> u32 {
+const fn value(element: PVOID) -> u32 {
     // SAFETY: the kernel passes an element, or a buffer with one.
-    unsafe { (element as *const Element).read() }
+    unsafe { element.cast::<Element>().read() }
 }
 
-unsafe extern "C" fn compare(_table: u64, one: u64, other: u64) -> u32 {
+unsafe extern "C" fn compare<Table>(
+    _table: *mut Table,
+    one: PVOID,
+    other: PVOID,
+) -> RTL_GENERIC_COMPARE_RESULTS {
     match value(one).cmp(&value(other)) {
         core::cmp::Ordering::Less => 0,
         core::cmp::Ordering::Greater => 1,
@@ -27,54 +30,76 @@ unsafe extern "C" fn compare(_table: u64, one: u64, other: u64) -> u32 {
     }
 }
 
-unsafe extern "C" fn allocate(_table: u64, size: u32) -> u64 {
+unsafe extern "C" fn allocate<Table>(_table: *mut Table, size: u32) -> PVOID {
     ALLOCATED.fetch_add(1, Ordering::Relaxed);
-    call!("ExAllocatePool2", 0x40, size, 0x7473_6574)
+    call!(ExAllocatePool2, 0x40, size, 0x7473_6574)
 }
 
-unsafe extern "C" fn free(_table: u64, node: u64) {
+unsafe extern "C" fn free<Table>(_table: *mut Table, node: PVOID) {
     ALLOCATED.fetch_sub(1, Ordering::Relaxed);
-    call!("ExFreePoolWithTag", node, 0);
+    call!(ExFreePoolWithTag, node, 0);
 }
 
 /// The routines for one kind of table.
 struct Kind {
-    initialize: &'static str,
-    insert: &'static str,
-    lookup: &'static str,
-    delete: &'static str,
-    next: &'static str,
-    next_from: &'static str,
-    get: &'static str,
-    count: &'static str,
-    is_empty: &'static str,
+    initialize: fn(PVOID),
+    insert: fn(PVOID, &mut Element, &mut u8) -> PVOID,
+    lookup: fn(PVOID, &mut Element) -> PVOID,
+    delete: fn(PVOID, &mut Element) -> BOOLEAN,
+    next: fn(PVOID, bool) -> PVOID,
+    next_from: fn(PVOID, &mut PVOID) -> PVOID,
+    get: fn(PVOID, u32) -> PVOID,
+    count: fn(PVOID) -> u32,
+    is_empty: fn(PVOID) -> BOOLEAN,
     /// Set if elements are numbered in their order rather than in insertion order.
     is_ordered: bool,
 }
 
 const AVL: Kind = Kind {
-    initialize: "RtlInitializeGenericTableAvl",
-    insert: "RtlInsertElementGenericTableAvl",
-    lookup: "RtlLookupElementGenericTableAvl",
-    delete: "RtlDeleteElementGenericTableAvl",
-    next: "RtlEnumerateGenericTableAvl",
-    next_from: "RtlEnumerateGenericTableWithoutSplayingAvl",
-    get: "RtlGetElementGenericTableAvl",
-    count: "RtlNumberGenericTableElementsAvl",
-    is_empty: "RtlIsGenericTableEmptyAvl",
+    initialize: |table| {
+        call!(
+            RtlInitializeGenericTableAvl,
+            table,
+            Some(compare),
+            Some(allocate),
+            Some(free),
+            pointer(5)
+        );
+    },
+    insert: |table, number, is_new| {
+        call!(RtlInsertElementGenericTableAvl, table, number, SIZE, is_new)
+    },
+    lookup: |table, number| call!(RtlLookupElementGenericTableAvl, table, number),
+    delete: |table, number| call!(RtlDeleteElementGenericTableAvl, table, number),
+    next: |table, restarts| call!(RtlEnumerateGenericTableAvl, table, restarts),
+    next_from: |table, key| call!(RtlEnumerateGenericTableWithoutSplayingAvl, table, key),
+    get: |table, index| call!(RtlGetElementGenericTableAvl, table, index),
+    count: |table| call!(RtlNumberGenericTableElementsAvl, table),
+    is_empty: |table| call!(RtlIsGenericTableEmptyAvl, table),
     is_ordered: true,
 };
 
 const SPLAY: Kind = Kind {
-    initialize: "RtlInitializeGenericTable",
-    insert: "RtlInsertElementGenericTable",
-    lookup: "RtlLookupElementGenericTable",
-    delete: "RtlDeleteElementGenericTable",
-    next: "RtlEnumerateGenericTable",
-    next_from: "RtlEnumerateGenericTableWithoutSplaying",
-    get: "RtlGetElementGenericTable",
-    count: "RtlNumberGenericTableElements",
-    is_empty: "RtlIsGenericTableEmpty",
+    initialize: |table| {
+        call!(
+            RtlInitializeGenericTable,
+            table,
+            Some(compare),
+            Some(allocate),
+            Some(free),
+            pointer(5)
+        );
+    },
+    insert: |table, number, is_new| {
+        call!(RtlInsertElementGenericTable, table, number, SIZE, is_new)
+    },
+    lookup: |table, number| call!(RtlLookupElementGenericTable, table, number),
+    delete: |table, number| call!(RtlDeleteElementGenericTable, table, number),
+    next: |table, restarts| call!(RtlEnumerateGenericTable, table, restarts),
+    next_from: |table, key| call!(RtlEnumerateGenericTableWithoutSplaying, table, key),
+    get: |table, index| call!(RtlGetElementGenericTable, table, index),
+    count: |table| call!(RtlNumberGenericTableElements, table),
+    is_empty: |table| call!(RtlIsGenericTableEmpty, table),
     is_ordered: false,
 };
 
@@ -91,45 +116,32 @@ fn numbers() -> impl Iterator<Item = u32> {
     (0..199_u32).map(|number| number * 71 % 199)
 }
 
-fn initialize(name: &str, table: u64) {
-    let [compare, allocate, free] = [
-        address(compare as *const c_void),
-        address(allocate as *const c_void),
-        address(free as *const c_void),
-    ];
-    Routine::find(name).call(&[table, compare, allocate, free, 5]);
-}
-
 fn fill_and_empty(kind: &Kind) {
     let mut table = [0xEE_u64; 13];
     let table = at(&mut table);
-    initialize(kind.initialize, table);
-    let find = Routine::find;
-    let [insert, lookup, delete] = [kind.insert, kind.lookup, kind.delete].map(find);
-    let [next, next_from, get] = [kind.next, kind.next_from, kind.get].map(find);
-    let [count, is_empty] = [kind.count, kind.is_empty].map(find);
-    same!(is_empty.call(&[table]) & 0xFF, 1);
-    same!(next.call(&[table, 1]), 0);
+    (kind.initialize)(table);
+    same!((kind.is_empty)(table), true);
+    same!((kind.next)(table, true), 0);
     let mut is_new = 0_u8;
     for mut number in numbers() {
-        let element = insert.call(&[table, at(&mut number), SIZE, at(&mut is_new)]);
+        let element = (kind.insert)(table, &mut number, &mut is_new);
         same!((value(element), is_new) == (number, 1), true);
     }
     let mut number = 100_u32;
-    let known = insert.call(&[table, at(&mut number), SIZE, at(&mut is_new)]);
+    let known = (kind.insert)(table, &mut number, &mut is_new);
     same!((value(known), is_new) == (100, 0), true);
-    same!(lookup.call(&[table, at(&mut number)]), known);
+    same!((kind.lookup)(table, &mut number), known);
     number = 1000;
-    same!(lookup.call(&[table, at(&mut number)]), 0);
-    same!(low(count.call(&[table])), 199);
+    same!((kind.lookup)(table, &mut number), 0);
+    same!((kind.count)(table), 199);
     same!(ALLOCATED.load(Ordering::Relaxed), 199);
     let fifth = numbers().nth(5).unwrap_or(0);
-    same!(value(get.call(&[table, 5])), if kind.is_ordered { 5 } else { fifth });
-    same!(get.call(&[table, 199]), 0);
-    let (mut key, mut expected) = (0_u64, 0);
+    same!(value((kind.get)(table, 5)), if kind.is_ordered { 5 } else { fifth });
+    same!((kind.get)(table, 199), 0);
+    let (mut key, mut expected) = (NULL, 0);
     loop {
-        let element = next_from.call(&[table, at(&mut key)]);
-        if element == 0 {
+        let element = (kind.next_from)(table, &mut key);
+        if element.is_null() {
             break;
         }
         same!(value(element), expected);
@@ -138,25 +150,25 @@ fn fill_and_empty(kind: &Kind) {
     same!(expected, 199);
     // Every third element is deleted, and the other elements stay in order.
     for mut number in numbers().filter(|number| number % 3 == 0) {
-        same!(delete.call(&[table, at(&mut number)]) & 0xFF, 1);
-        same!(delete.call(&[table, at(&mut number)]) & 0xFF, 0);
+        same!((kind.delete)(table, &mut number), true);
+        same!((kind.delete)(table, &mut number), false);
     }
-    let mut element = next.call(&[table, 1]);
+    let mut element = (kind.next)(table, true);
     let mut left = (0..199_u32).filter(|number| number % 3 != 0);
-    while element != 0 {
+    while !element.is_null() {
         same!(value(element), left.next().unwrap_or(9999));
-        element = next.call(&[table, 0]);
+        element = (kind.next)(table, false);
     }
     same!(left.next().is_none(), true);
     loop {
-        let first = next.call(&[table, 1]);
-        if first == 0 {
+        let first = (kind.next)(table, true);
+        if first.is_null() {
             break;
         }
         let mut number = value(first);
-        same!(delete.call(&[table, at(&mut number)]) & 0xFF, 1);
+        same!((kind.delete)(table, &mut number), true);
     }
-    same!(is_empty.call(&[table]) & 0xFF, 1);
+    same!((kind.is_empty)(table), true);
     same!(ALLOCATED.load(Ordering::Relaxed), 0);
 }
 
@@ -164,36 +176,25 @@ fn fill_and_empty(kind: &Kind) {
 fn searches() {
     let mut table = [0_u64; 13];
     let table = at(&mut table);
-    initialize(AVL.initialize, table);
-    let (mut node, mut result, mut is_new) = (0_u64, 9_u32, 0_u8);
+    (AVL.initialize)(table);
+    let (mut node, mut result, mut is_new) = (NULL, 9_u32, 0_u8);
     for (mut number, expected) in [(5_u32, 0), (3, 2), (7, 3)] {
-        let found = call!(
-            "RtlLookupElementGenericTableFullAvl",
-            table,
-            at(&mut number),
-            at(&mut node),
-            at(&mut result)
-        );
-        same!((found, result) == (0, expected), true);
+        let found =
+            call!(RtlLookupElementGenericTableFullAvl, table, &mut number, &mut node, &mut result);
+        same!((found.is_null(), result) == (true, expected), true);
         let element = call!(
-            "RtlInsertElementGenericTableFullAvl",
-            table,
-            at(&mut number),
-            SIZE,
-            at(&mut is_new),
-            node,
+            RtlInsertElementGenericTableFullAvl, table, &mut number, SIZE, &mut is_new, node,
             result
         );
         same!(value(element), number);
     }
-    let (mut number, mut key) = (7_u32, 0_u64);
-    let found =
-        call!("RtlLookupFirstMatchingElementGenericTableAvl", table, at(&mut number), at(&mut key));
-    same!((value(found), found - key) == (7, 32), true);
-    call!("RtlDeleteElementGenericTableAvlEx", table, key);
-    same!(low(call!("RtlNumberGenericTableElementsAvl", table)), 2);
+    let (mut number, mut key) = (7_u32, NULL);
+    let found = call!(RtlLookupFirstMatchingElementGenericTableAvl, table, &mut number, &mut key);
+    same!((value(found), found.addr() - key.addr()) == (7, 32), true);
+    call!(RtlDeleteElementGenericTableAvlEx, table, key);
+    same!(call!(RtlNumberGenericTableElementsAvl, table), 2);
     for mut number in [5_u32, 3] {
-        call!("RtlDeleteElementGenericTableAvl", table, at(&mut number));
+        call!(RtlDeleteElementGenericTableAvl, table, &mut number);
     }
     same!(ALLOCATED.load(Ordering::Relaxed), 0);
 }
@@ -219,9 +220,7 @@ fn balance() {
     let mut table = [0_u64; 13];
     let first = table.as_mut_ptr();
     let table = at(&mut table);
-    initialize(AVL.initialize, table);
-    let insert = Routine::find(AVL.insert);
-    let delete = Routine::find(AVL.delete);
+    (AVL.initialize)(table);
     let check = || {
         // SAFETY: the root is the right child of the first links.
         let root = unsafe { first.wrapping_add(2).read_volatile() };
@@ -230,11 +229,11 @@ fn balance() {
         same!(height(root), depth & 0xFFFF_FFFF);
     };
     for mut number in numbers().take(100) {
-        insert.call(&[table, at(&mut number), SIZE, 0]);
+        call!(RtlInsertElementGenericTableAvl, table, &mut number, SIZE, NULL);
         check();
     }
     for mut number in numbers().take(100) {
-        delete.call(&[table, at(&mut number)]);
+        (AVL.delete)(table, &mut number);
         check();
     }
 }
@@ -243,10 +242,10 @@ fn balance() {
 pub fn node_freed() {
     let mut table = [0_u64; 13];
     let table = at(&mut table);
-    initialize(AVL.initialize, table);
+    (AVL.initialize)(table);
     let mut number = 5_u32;
-    let element = call!("RtlInsertElementGenericTableAvl", table, at(&mut number), SIZE, 0);
-    call!("ExFreePoolWithTag", element - 32, 0);
+    let element = call!(RtlInsertElementGenericTableAvl, table, &mut number, SIZE, NULL);
+    call!(ExFreePoolWithTag, element.wrapping_byte_sub(32), 0);
     number = 7;
-    call!("RtlLookupElementGenericTableAvl", table, at(&mut number));
+    call!(RtlLookupElementGenericTableAvl, table, &mut number);
 }

@@ -1,8 +1,9 @@
 //! The C runtime's routines, `DbgPrint`, and counted strings.
 
 use etw_driver_support::utf16;
+use wdk_sys::{STATUS_BUFFER_OVERFLOW, STATUS_BUFFER_TOO_SMALL, STATUS_INVALID_PARAMETER, va_list};
 
-use crate::call::{at, boolean, call, low, same};
+use crate::call::{NULL, at, call, same};
 
 /// Checks that a buffer starts with a string.
 macro_rules! starts {
@@ -12,8 +13,8 @@ macro_rules! starts {
 }
 
 /// Returns a `va_list` for these slots.
-fn list(slots: &[u64]) -> u64 {
-    slots.as_ptr() as u64
+const fn list(slots: &[u64]) -> va_list {
+    slots.as_ptr().cast_mut().cast()
 }
 
 pub fn run() {
@@ -23,26 +24,12 @@ pub fn run() {
     let wide_text = utf16(b"wide\0");
     let mut counted = [0x000A_0006, wide_text.as_ptr() as u64];
     // Two values are in registers, and the other values are on the stack.
-    call!(
-        "DbgPrint",
-        c"%s=%d %I64x %p %ws %wZ %c%C %5u|%-5x|%05d %%\n".as_ptr(),
-        c"name".as_ptr(),
-        -5_i64,
-        0x1_2345_6789_u64,
-        0x1234_u64,
-        wide_text.as_ptr(),
-        at(&mut counted),
-        b'a',
-        b'b',
-        7,
-        0xAB,
-        -42_i64,
-    );
-    call!("DbgPrint", c"%lld %hx %d\n".as_ptr(), -1_i64, 0x1_2345, 3);
-    call!("DbgPrintEx", 0, 0, c"%d %y %s\n".as_ptr(), 1, c"two".as_ptr());
+    call!(DbgPrint, c"%s=%d %I64x %p %ws %wZ %c%C %5u|%-5x|%05d %%\n".as_ptr(); c"name".as_ptr(), -5_i64, 0x1_2345_6789_u64, 0x1234_u64, wide_text.as_ptr(), at(&mut counted), i32::from(b'a'), i32::from(b'b'), 7, 0xAB, -42_i64);
+    call!(DbgPrint, c"%lld %hx %d\n".as_ptr(); -1_i64, 0x1_2345, 3);
+    call!(DbgPrintEx, 0, 0, c"%d %y %s\n".as_ptr(); 1, c"two".as_ptr());
     let slots = [c"list".as_ptr() as u64, 9];
-    call!("vDbgPrintEx", 0, 0, c"%s %d\n".as_ptr(), list(&slots));
-    call!("vDbgPrintExWithPrefix", c"prefix: ".as_ptr(), 0, 0, c"%s %d\n".as_ptr(), list(&slots));
+    call!(vDbgPrintEx, 0, 0, c"%s %d\n".as_ptr(), list(&slots));
+    call!(vDbgPrintExWithPrefix, c"prefix: ".as_ptr(), 0, 0, c"%s %d\n".as_ptr(), list(&slots));
 }
 
 fn lengths_and_comparisons() {
@@ -50,100 +37,97 @@ fn lengths_and_comparisons() {
     let (wide_first, wide_other) = (utf16(b"abc\0"), utf16(b"abd\0"));
     let wide_capitals = utf16(b"ABC\0");
     let (w, x, y) = (wide_first.as_ptr(), wide_other.as_ptr(), wide_capitals.as_ptr());
-    same!(call!("strlen", abc), 3);
-    same!(call!("wcslen", w), 3);
-    same!(call!("strnlen", abc, 2), 2);
-    same!(call!("wcsnlen", w, 9), 3);
-    same!(low(call!("strcmp", abc, abc)), 0);
-    same!((low(call!("strcmp", abc, other)) as i32) < 0, true);
-    same!((low(call!("strcmp", other, abc)) as i32) > 0, true);
-    same!(low(call!("strncmp", abc, other, 2)), 0);
-    same!(low(call!("_stricmp", abc, capitals)), 0);
-    same!(low(call!("strcmp", abc, capitals)) == 0, false);
-    same!(low(call!("_strnicmp", other, capitals, 2)), 0);
-    same!(low(call!("wcscmp", w, w)), 0);
-    same!((low(call!("wcscmp", w, x)) as i32) < 0, true);
-    same!(low(call!("wcsncmp", w, x, 2)), 0);
-    same!(low(call!("_wcsicmp", w, y)), 0);
-    same!(low(call!("_wcsnicmp", x, y, 2)), 0);
-    same!(low(call!("_wcsnicmp", x, y, 3)) == 0, false);
+    same!(call!(strlen, abc), 3);
+    same!(call!(wcslen, w), 3);
+    same!(call!(strnlen, abc, 2), 2);
+    same!(call!(wcsnlen, w, 9), 3);
+    same!(call!(strcmp, abc, abc), 0);
+    same!(call!(strcmp, abc, other) < 0, true);
+    same!(call!(strcmp, other, abc) > 0, true);
+    same!(call!(strncmp, abc, other, 2), 0);
+    same!(call!(_stricmp, abc, capitals), 0);
+    same!(call!(strcmp, abc, capitals) == 0, false);
+    same!(call!(_strnicmp, other, capitals, 2), 0);
+    same!(call!(wcscmp, w, w), 0);
+    same!(call!(wcscmp, w, x) < 0, true);
+    same!(call!(wcsncmp, w, x, 2), 0);
+    same!(call!(_wcsicmp, w, y), 0);
+    same!(call!(_wcsnicmp, x, y, 2), 0);
+    same!(call!(_wcsnicmp, x, y, 3) == 0, false);
     let text = c"a-b-c".as_ptr();
-    same!(call!("strchr", text, b'-') - text as u64, 1);
-    same!(call!("strrchr", text, b'-') - text as u64, 3);
-    same!(call!("strchr", text, 0) - text as u64, 5);
-    same!(call!("strchr", text, b'x'), 0);
-    same!(call!("strstr", text, c"b-".as_ptr()) - text as u64, 2);
-    same!(call!("wcschr", w, b'c') - w as u64, 4);
-    same!(call!("wcsrchr", w, b'x'), 0);
-    same!(call!("wcsstr", w, x), 0);
-    same!(low(call!("toupper", b'q')), b'Q');
-    same!(low(call!("towlower", b'Q')), b'q');
+    same!(call!(strchr, text, b'-').addr() - text.addr(), 1);
+    same!(call!(strrchr, text, b'-').addr() - text.addr(), 3);
+    same!(call!(strchr, text, 0).addr() - text.addr(), 5);
+    same!(call!(strchr, text, b'x'), 0);
+    same!(call!(strstr, text, c"b-".as_ptr()).addr() - text.addr(), 2);
+    same!(call!(wcschr, w, b'c').addr() - w.addr(), 4);
+    same!(call!(wcsrchr, w, b'x'), 0);
+    same!(call!(wcsstr, w, x), 0);
+    same!(call!(toupper, b'q'), b'Q');
+    same!(call!(towlower, b'Q'), b'q');
 }
 
 fn copies() {
     let mut buffer = [0xEE_u8; 8];
-    let to = buffer.as_mut_ptr() as u64;
-    same!(call!("strcpy", to, c"one".as_ptr()), to);
+    let to = buffer.as_mut_ptr();
+    same!(call!(strcpy, to, c"one".as_ptr()), to);
     starts!(buffer, b"one\0");
-    call!("strcat", to, c"two".as_ptr());
+    call!(strcat, to, c"two".as_ptr());
     starts!(buffer, b"onetwo\0");
-    call!("strncpy", to, c"ab".as_ptr(), 5);
+    call!(strncpy, to, c"ab".as_ptr(), 5);
     starts!(buffer, b"ab\0\0\0o\0".get(..5).unwrap_or_default());
-    same!(call!("strcpy_s", to, 4, c"abc".as_ptr()), 0);
-    same!(call!("strcpy_s", to, 3, c"abc".as_ptr()), 34);
+    same!(call!(strcpy_s, to, 4, c"abc".as_ptr()), 0);
+    same!(call!(strcpy_s, to, 3, c"abc".as_ptr()), 34);
     same!(buffer[0], 0);
-    same!(call!("strncpy_s", to, 8, c"abcdef".as_ptr(), 2), 0);
+    same!(call!(strncpy_s, to, 8, c"abcdef".as_ptr(), 2), 0);
     starts!(buffer, b"ab\0");
-    same!(call!("strncpy_s", to, 4, c"abcdef".as_ptr(), u64::MAX), 80);
+    same!(call!(strncpy_s, to, 4, c"abcdef".as_ptr(), u64::MAX), 80);
     starts!(buffer, b"abc\0");
-    same!(call!("strncpy_s", to, 4, c"abcdef".as_ptr(), 5), 34);
+    same!(call!(strncpy_s, to, 4, c"abcdef".as_ptr(), 5), 34);
     same!(buffer[0], 0);
-    same!(call!("strcat_s", to, 8, c"xy".as_ptr()), 0);
+    same!(call!(strcat_s, to, 8, c"xy".as_ptr()), 0);
     starts!(buffer, b"xy\0");
     let source = utf16(b"wide\0");
     let mut units = [0xEEEE_u16; 8];
-    let to = units.as_mut_ptr() as u64;
-    same!(call!("wcsncpy_s", to, 8, source.as_ptr(), 3), 0);
+    let to = units.as_mut_ptr();
+    same!(call!(wcsncpy_s, to, 8, source.as_ptr(), 3), 0);
     starts!(units, &utf16(b"wid\0"));
-    call!("wcscat", to, source.as_ptr());
+    call!(wcscat, to, source.as_ptr());
     starts!(units, &utf16(b"widwide\0"));
-    same!(call!("wcscpy_s", to, 4, source.as_ptr()), 34);
+    same!(call!(wcscpy_s, to, 4, source.as_ptr()), 34);
     same!(units[0], 0);
 }
 
 fn printing() {
     let mut buffer = [0xEE_u8; 16];
-    let to = buffer.as_mut_ptr() as u64;
-    same!(low(call!("_snprintf", to, 16, c"%d-%s".as_ptr(), 42, c"x".as_ptr())), 4);
+    let to = buffer.as_mut_ptr();
+    same!(call!(_snprintf, to, 16, c"%d-%s".as_ptr(); 42, c"x".as_ptr()), 4);
     starts!(buffer, b"42-x\0");
     // A string that is as long as the buffer is written completely, without a terminator.
     buffer[4] = 0xEE;
-    same!(low(call!("_snprintf", to, 4, c"%04d".as_ptr(), 42)), 4);
+    same!(call!(_snprintf, to, 4, c"%04d".as_ptr(); 42), 4);
     same!(buffer[4], 0xEE);
-    same!(low(call!("_snprintf", to, 3, c"%04d".as_ptr(), 42)), u32::MAX);
+    same!(call!(_snprintf, to, 3, c"%04d".as_ptr(); 42), u32::MAX);
     let slots = [1, c"list".as_ptr() as u64, 2];
-    same!(low(call!("_vsnprintf", to, 16, c"%d%s%d".as_ptr(), list(&slots))), 6);
+    same!(call!(_vsnprintf, to, 16, c"%d%s%d".as_ptr(), list(&slots)), 6);
     starts!(buffer, b"1list2\0");
-    same!(low(call!("sprintf_s", to, 3, c"%d".as_ptr(), 123)), u32::MAX);
+    same!(call!(sprintf_s, to, 3, c"%d".as_ptr(); 123), u32::MAX);
     same!(buffer[0], 0);
-    same!(low(call!("sprintf_s", to, 4, c"%d".as_ptr(), 123)), 3);
-    same!(
-        low(call!("_snprintf_s", to, 4, u64::MAX, c"%s".as_ptr(), c"long text".as_ptr())),
-        u32::MAX
-    );
+    same!(call!(sprintf_s, to, 4, c"%d".as_ptr(); 123), 3);
+    same!(call!(_snprintf_s, to, 4, u64::MAX, c"%s".as_ptr(); c"long text".as_ptr()), u32::MAX);
     starts!(buffer, b"lon\0");
     let mut units = [0xEEEE_u16; 16];
-    let to = units.as_mut_ptr() as u64;
+    let to = units.as_mut_ptr();
     let format = utf16(b"%s %S %d %wZ\0");
     let name = utf16(b"wide\0");
     let mut counted = [0x0004_0004, name.as_ptr() as u64];
-    let slots = [name.as_ptr() as u64, c"n".as_ptr() as u64, 5, at(&mut counted)];
-    same!(low(call!("_vsnwprintf", to, 16, format.as_ptr(), list(&slots))), 11);
+    let slots = [name.as_ptr() as u64, c"n".as_ptr() as u64, 5, at(&mut counted) as u64];
+    same!(call!(_vsnwprintf, to, 16, format.as_ptr(), list(&slots)), 11);
     starts!(units, &utf16(b"wide n 5 wi\0"));
     let format = utf16(b"%hs|%3u|%#x\0");
-    same!(low(call!("swprintf_s", to, 16, format.as_ptr(), c"n".as_ptr(), 7, 255)), 10);
+    same!(call!(swprintf_s, to, 16, format.as_ptr(); c"n".as_ptr(), 7, 255), 10);
     starts!(units, &utf16(b"n|  7|0xff\0"));
-    same!(low(call!("_snwprintf", to, 3, format.as_ptr(), c"n".as_ptr(), 7, 255)), u32::MAX);
+    same!(call!(_snwprintf, to, 3, format.as_ptr(); c"n".as_ptr(), 7, 255), u32::MAX);
     starts!(units, &utf16(b"n| "));
 }
 
@@ -153,70 +137,60 @@ fn counted(text: &[u16], room: usize) -> [u64; 2] {
     [length | (2 * room as u64) << 16, text.as_ptr() as u64]
 }
 
-const BUFFER_TOO_SMALL: u32 = 0xC000_0023;
-const INVALID_PARAMETER: u32 = 0xC000_000D;
-const BUFFER_OVERFLOW: u32 = 0x8000_0005;
-
 pub fn strings() {
     let text = utf16(b"Text\0");
     let mut string = [0_u64; 2];
-    call!("RtlInitUnicodeString", at(&mut string), text.as_ptr());
+    call!(RtlInitUnicodeString, &mut string, text.as_ptr());
     same!(string[0] & 0xFFFF_FFFF, 0x000A_0008);
     same!(string[1], text.as_ptr());
-    call!("RtlInitUnicodeString", at(&mut string), 0);
+    call!(RtlInitUnicodeString, &mut string, NULL);
     same!(string[0] & 0xFFFF_FFFF, 0);
-    call!("RtlInitAnsiString", at(&mut string), c"ansi!".as_ptr());
+    call!(RtlInitAnsiString, &mut string, c"ansi!".as_ptr());
     same!(string[0] & 0xFFFF_FFFF, 0x0006_0005);
-    same!(low(call!("RtlInitUnicodeStringEx", at(&mut string), text.as_ptr())), 0);
+    same!(call!(RtlInitUnicodeStringEx, &mut string, text.as_ptr()), 0);
 
     let mut buffer = [0_u16; 8];
-    let mut to = [(16_u64) << 16, buffer.as_mut_ptr() as u64];
-    same!(low(call!("RtlAppendUnicodeToString", at(&mut to), text.as_ptr())), 0);
-    same!(low(call!("RtlAppendUnicodeStringToString", at(&mut to), at(&mut string))), 0);
+    let mut to = [16_u64 << 16, at(&mut buffer) as u64];
+    same!(call!(RtlAppendUnicodeToString, &mut to, text.as_ptr()), 0);
+    same!(call!(RtlAppendUnicodeStringToString, &mut to, &mut string), 0);
     same!(to[0] & 0xFFFF, 16);
     starts!(buffer, &utf16(b"TextText"));
-    same!(low(call!("RtlAppendUnicodeToString", at(&mut to), text.as_ptr())), BUFFER_TOO_SMALL);
+    same!(call!(RtlAppendUnicodeToString, &mut to, text.as_ptr()), STATUS_BUFFER_TOO_SMALL);
     same!(to[0] & 0xFFFF, 16);
 
     let (small, large) = (utf16(b"abc\0"), utf16(b"ABD\0"));
     let (mut one, mut other) = (counted(&small, 4), counted(&large, 4));
-    same!(low(call!("RtlCompareUnicodeString", at(&mut one), at(&mut other), 1)), u32::MAX);
-    same!(low(call!("RtlCompareUnicodeString", at(&mut one), at(&mut other), 0)), 32);
-    same!(boolean(call!("RtlEqualUnicodeString", at(&mut one), at(&mut other), 1)), false);
+    same!(call!(RtlCompareUnicodeString, &mut one, &mut other, 1), u32::MAX);
+    same!(call!(RtlCompareUnicodeString, &mut one, &mut other, 0), 32);
+    same!(call!(RtlEqualUnicodeString, &mut one, &mut other, 1), false);
     other[0] -= 2;
-    same!(boolean(call!("RtlPrefixUnicodeString", at(&mut other), at(&mut one), 1)), true);
-    same!(boolean(call!("RtlPrefixUnicodeString", at(&mut other), at(&mut one), 0)), false);
+    same!(call!(RtlPrefixUnicodeString, &mut other, &mut one, 1), true);
+    same!(call!(RtlPrefixUnicodeString, &mut other, &mut one, 0), false);
     let mut hash = 0_u32;
-    same!(low(call!("RtlHashUnicodeString", at(&mut one), 0, 0, at(&mut hash))), 0);
+    same!(call!(RtlHashUnicodeString, &mut one, 0, 0, &mut hash), 0);
     same!(hash, ((97_u32 * 65599) + 98).wrapping_mul(65599).wrapping_add(99));
-    same!(low(call!("RtlHashUnicodeString", at(&mut one), 0, 7, at(&mut hash))), INVALID_PARAMETER);
+    same!(call!(RtlHashUnicodeString, &mut one, 0, 7, &mut hash), STATUS_INVALID_PARAMETER);
 
     let mut new = [0_u64; 2];
-    same!(low(call!("RtlUpcaseUnicodeString", at(&mut new), at(&mut one), 1)), 0);
+    same!(call!(RtlUpcaseUnicodeString, &mut new, &mut one, 1), 0);
     // SAFETY: the routine allocated a buffer of three units.
     same!(unsafe { *(new[1] as *const u16) }, b'A');
-    call!("RtlFreeUnicodeString", at(&mut new));
+    call!(RtlFreeUnicodeString, &mut new);
     same!(new[1], 0);
-    same!(low(call!("RtlDuplicateUnicodeString", 1, at(&mut one), at(&mut new))), 0);
+    same!(call!(RtlDuplicateUnicodeString, 1, &mut one, &mut new), 0);
     same!(new[0] & 0xFFFF_FFFF, 0x0008_0006);
-    call!("RtlFreeUnicodeString", at(&mut new));
-    same!(
-        low(call!("RtlDuplicateUnicodeString", 2, at(&mut one), at(&mut new))),
-        INVALID_PARAMETER
-    );
+    call!(RtlFreeUnicodeString, &mut new);
+    same!(call!(RtlDuplicateUnicodeString, 2, &mut one, &mut new), STATUS_INVALID_PARAMETER);
 
     let mut ansi = [0_u64; 2];
-    same!(low(call!("RtlUnicodeStringToAnsiString", at(&mut ansi), at(&mut one), 1)), 0);
+    same!(call!(RtlUnicodeStringToAnsiString, &mut ansi, &mut one, 1), 0);
     same!(ansi[0] & 0xFFFF_FFFF, 0x0004_0003);
-    same!(low(call!("RtlAnsiStringToUnicodeString", at(&mut new), at(&mut ansi), 1)), 0);
-    same!(boolean(call!("RtlEqualUnicodeString", at(&mut new), at(&mut one), 0)), true);
-    call!("RtlFreeUnicodeString", at(&mut new));
-    let mut tiny = [4_u64 << 16, buffer.as_mut_ptr() as u64];
-    same!(
-        low(call!("RtlAnsiStringToUnicodeString", at(&mut tiny), at(&mut ansi), 0)),
-        BUFFER_OVERFLOW
-    );
-    call!("RtlFreeAnsiString", at(&mut ansi));
+    same!(call!(RtlAnsiStringToUnicodeString, &mut new, &mut ansi, 1), 0);
+    same!(call!(RtlEqualUnicodeString, &mut new, &mut one, 0), true);
+    call!(RtlFreeUnicodeString, &mut new);
+    let mut tiny = [4_u64 << 16, at(&mut buffer) as u64];
+    same!(call!(RtlAnsiStringToUnicodeString, &mut tiny, &mut ansi, 0), STATUS_BUFFER_OVERFLOW);
+    call!(RtlFreeAnsiString, &mut ansi);
 
     guids_and_numbers();
 }
@@ -224,21 +198,21 @@ pub fn strings() {
 fn guids_and_numbers() {
     let mut guid = [0x1234_5678_u32, 0xABCD_0009, 0x0403_0201, 0x0807_0605];
     let mut text = [0_u64; 2];
-    same!(low(call!("RtlStringFromGUID", at(&mut guid), at(&mut text))), 0);
+    same!(call!(RtlStringFromGUID, &mut guid, &mut text), 0);
     same!(text[0] & 0xFFFF_FFFF, 0x004E_004C);
     let mut read = [0_u32; 4];
-    same!(low(call!("RtlGUIDFromString", at(&mut text), at(&mut read))), 0);
+    same!(call!(RtlGUIDFromString, &mut text, &mut read), 0);
     same!(read == guid, true);
     text[0] -= 2;
-    same!(low(call!("RtlGUIDFromString", at(&mut text), at(&mut read))), INVALID_PARAMETER);
-    call!("RtlFreeUnicodeString", at(&mut text));
+    same!(call!(RtlGUIDFromString, &mut text, &mut read), STATUS_INVALID_PARAMETER);
+    call!(RtlFreeUnicodeString, &mut text);
 
     let mut units = [0_u16; 8];
-    let mut number = [16_u64 << 16, units.as_mut_ptr() as u64];
-    same!(low(call!("RtlIntegerToUnicodeString", 0xAB, 16, at(&mut number))), 0);
+    let mut number = [16_u64 << 16, at(&mut units) as u64];
+    same!(call!(RtlIntegerToUnicodeString, 0xAB, 16, &mut number), 0);
     starts!(units, &utf16(b"AB"));
     let mut value = 0_u32;
-    same!(low(call!("RtlUnicodeStringToInteger", at(&mut number), 16, at(&mut value))), 0);
+    same!(call!(RtlUnicodeStringToInteger, &mut number, 16, &mut value), 0);
     same!(value, 0xAB);
-    same!(low(call!("RtlIntegerToUnicodeString", 5, 7, at(&mut number))), INVALID_PARAMETER);
+    same!(call!(RtlIntegerToUnicodeString, 5, 7, &mut number), STATUS_INVALID_PARAMETER);
 }

@@ -2,44 +2,45 @@
 
 use core::{
     ffi::c_void,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
+use wdk_sys::{PVOID, STATUS_SUCCESS, STATUS_TIMEOUT};
+
 use crate::{
-    call::{address, at, call, low, same},
-    objects::{Object, SUCCESS, TIMEOUT, now, wait, wait_for},
+    call::{NULL, call, pointer, same},
+    objects::{Object, delay, now, wait, wait_for},
 };
 
 /// `THREAD_ALL_ACCESS`.
 const ALL_ACCESS: u64 = 0x001F_FFFF;
 
 /// Starts a thread. Returns a reference to its object.
-pub fn start(routine: unsafe extern "C" fn(*mut c_void), context: u64) -> u64 {
-    let mut handle = 0_u64;
-    let mut client = [0_u64; 2];
+pub fn start(routine: unsafe extern "C" fn(*mut c_void), context: PVOID) -> PVOID {
+    let mut handle = NULL;
+    let mut client = [NULL; 2];
     let status = call!(
-        "PsCreateSystemThread",
-        at(&mut handle),
+        PsCreateSystemThread,
+        &mut handle,
         ALL_ACCESS,
-        0,
-        0,
-        at(&mut client),
-        address(routine as *const c_void),
+        NULL,
+        NULL,
+        &mut client,
+        Some(routine),
         context
     );
-    same!(low(status), 0);
+    same!(status, 0);
     same!(client[0], 4);
-    let mut object = 0_u64;
-    let status = call!("ObReferenceObjectByHandle", handle, 0, 0, 0, at(&mut object), 0);
-    same!(low(status), 0);
-    same!(low(call!("ZwClose", handle)), 0);
+    let mut object = NULL;
+    same!(call!(ObReferenceObjectByHandle, handle, 0, NULL, 0, &mut object, NULL), 0);
+    same!(call!(ZwClose, handle), 0);
     object
 }
 
 /// Waits for a thread's end, and releases its reference.
-pub fn join(object: u64) {
-    same!(wait(object), SUCCESS);
-    call!("ObfDereferenceObject", object);
+pub fn join(object: PVOID) {
+    same!(wait(object), STATUS_SUCCESS);
+    call!(ObfDereferenceObject, object);
 }
 
 static STEPS: AtomicU32 = AtomicU32::new(0);
@@ -66,13 +67,13 @@ pub fn run() {
 
 fn take_turns() {
     let mut turns = Turns { there: Object::new(), back: Object::new() };
-    call!("KeInitializeEvent", turns.there.at(), 1, 0);
-    call!("KeInitializeEvent", turns.back.at(), 1, 0);
-    let thread = start(other_side, &raw mut turns as u64);
+    call!(KeInitializeEvent, turns.there.at(), 1, 0);
+    call!(KeInitializeEvent, turns.back.at(), 1, 0);
+    let thread = start(other_side, (&raw mut turns).cast());
     step(0);
     for round in 0..3 {
-        call!("KeSetEvent", turns.there.at(), 0, 0);
-        same!(wait(turns.back.at()), SUCCESS);
+        call!(KeSetEvent, turns.there.at(), 0, 0);
+        same!(wait(turns.back.at()), STATUS_SUCCESS);
         step(2 * round + 2);
     }
     join(thread);
@@ -82,31 +83,31 @@ unsafe extern "C" fn other_side(context: *mut c_void) {
     // SAFETY: the creator passes its events, and waits for this thread's end.
     let turns = unsafe { &mut *context.cast::<Turns>() };
     for round in 0..3 {
-        same!(wait(turns.there.at()), SUCCESS);
+        same!(wait(turns.there.at()), STATUS_SUCCESS);
         step(2 * round + 1);
-        call!("KeSetEvent", turns.back.at(), 0, 0);
+        call!(KeSetEvent, turns.back.at(), 0, 0);
     }
 }
 
 /// An event that is set and immediately reset still ends a thread's wait.
 fn signals_are_not_lost() {
     let mut event = Object::new();
-    call!("KeInitializeEvent", event.at(), 0, 0);
+    call!(KeInitializeEvent, event.at(), 0, 0);
     let thread = start(wait_once, event.at());
     // The wait lets the thread start and wait.
-    same!(wait_for(thread, -10_000), TIMEOUT);
-    call!("KeSetEvent", event.at(), 0, 0);
-    call!("KeResetEvent", event.at());
+    same!(wait_for(thread, -10_000), STATUS_TIMEOUT);
+    call!(KeSetEvent, event.at(), 0, 0);
+    call!(KeResetEvent, event.at());
     join(thread);
 }
 
 unsafe extern "C" fn wait_once(event: *mut c_void) {
-    same!(wait(event as u64), SUCCESS);
+    same!(wait(event), STATUS_SUCCESS);
 }
 
 fn sleep() {
     let before = now();
-    let thread = start(sleeper, 500_000);
+    let thread = start(sleeper, pointer(500_000));
     join(thread);
     let took = now() - before;
     same!((500_000..600_000).contains(&took), true);
@@ -114,35 +115,35 @@ fn sleep() {
 
 unsafe extern "C" fn sleeper(time: *mut c_void) {
     let mut time = -(time as i64);
-    same!(low(call!("KeDelayExecutionThread", 0, 0, at(&mut time))), 0);
+    same!(call!(KeDelayExecutionThread, 0, 0, &mut time), 0);
 }
 
 /// A thread that waits for a mutex acquires it when the owner releases it.
 fn mutex_between_threads() {
     let mut mutex = Object::new();
-    call!("KeInitializeMutex", mutex.at(), 0);
-    same!(wait(mutex.at()), SUCCESS);
+    call!(KeInitializeMutex, mutex.at(), 0);
+    same!(wait(mutex.at()), STATUS_SUCCESS);
     let thread = start(take_mutex, mutex.at());
-    same!(wait_for(thread, -10_000), TIMEOUT);
-    call!("KeReleaseMutex", mutex.at(), 0);
+    same!(wait_for(thread, -10_000), STATUS_TIMEOUT);
+    call!(KeReleaseMutex, mutex.at(), 0);
     // The mutex now belongs to the thread, even though the thread has not run yet.
-    same!(wait_for(mutex.at(), 0), TIMEOUT);
+    same!(wait_for(mutex.at(), 0), STATUS_TIMEOUT);
     join(thread);
-    same!(low(call!("KeReadStateMutex", mutex.at())), 1);
+    same!(call!(KeReadStateMutex, mutex.at()), 1);
 }
 
 unsafe extern "C" fn take_mutex(mutex: *mut c_void) {
-    same!(wait(mutex as u64), SUCCESS);
-    call!("KeReleaseMutex", mutex as u64, 0);
+    same!(wait(mutex), STATUS_SUCCESS);
+    call!(KeReleaseMutex, mutex, 0);
 }
 
 static AFTER: AtomicU32 = AtomicU32::new(0);
 
 fn nested_termination() {
-    join(start(deep, 0));
+    join(start(deep, NULL));
     same!(AFTER.load(Ordering::Relaxed), 0);
     // Only a thread that a driver created can end itself.
-    same!(low(call!("PsTerminateSystemThread", 0)), 0xC000_000D);
+    same!(call!(PsTerminateSystemThread, 0), 0xC000_000D_u32);
 }
 
 unsafe extern "C" fn deep(_context: *mut c_void) {
@@ -153,7 +154,7 @@ unsafe extern "C" fn deep(_context: *mut c_void) {
 #[inline(never)]
 fn end_below(depth: u32) {
     if depth == 0 {
-        call!("PsTerminateSystemThread", 0);
+        call!(PsTerminateSystemThread, 0);
     } else {
         end_below(depth - 1);
     }
@@ -161,39 +162,38 @@ fn end_below(depth: u32) {
 }
 
 fn affinity_and_priority() {
-    let thread = call!("KeGetCurrentThread");
-    let before = low(call!("KeSetPriorityThread", thread, 16));
-    same!(low(call!("KeSetPriorityThread", thread, u64::from(before))), 16);
-    same!(call!("KeSetSystemAffinityThreadEx", 1), 0);
-    call!("KeRevertToUserAffinityThreadEx", 0);
-    same!(call!("KeAreApcsDisabled") & 0xFF, 0);
-    call!("KeEnterCriticalRegion");
-    same!(call!("KeAreApcsDisabled") & 0xFF, 1);
-    call!("KeLeaveCriticalRegion");
+    let thread = call!(KeGetCurrentThread);
+    let before = call!(KeSetPriorityThread, thread, 16);
+    same!(call!(KeSetPriorityThread, thread, before), 16);
+    same!(call!(KeSetSystemAffinityThreadEx, 1), 0);
+    call!(KeRevertToUserAffinityThreadEx, 0);
+    same!(call!(KeAreApcsDisabled), 0);
+    call!(KeEnterCriticalRegion);
+    same!(call!(KeAreApcsDisabled), 1);
+    call!(KeLeaveCriticalRegion);
 }
 
 /// The thread that runs until the driver is unloaded, and the flag that ends it.
-static ENDLESS: AtomicU64 = AtomicU64::new(0);
+static ENDLESS: AtomicPtr<c_void> = AtomicPtr::new(NULL);
 static STOP: AtomicU32 = AtomicU32::new(0);
 static ROUNDS: AtomicU32 = AtomicU32::new(0);
 
 /// Starts a thread that polls a flag until the driver is unloaded.
 pub fn together() {
-    ENDLESS.store(start(poll, 0), Ordering::Relaxed);
+    ENDLESS.store(start(poll, NULL), Ordering::Relaxed);
 }
 
 unsafe extern "C" fn poll(_context: *mut c_void) {
     while STOP.load(Ordering::Relaxed) == 0 {
-        let mut time = -10_000_i64;
-        call!("KeDelayExecutionThread", 0, 0, at(&mut time));
+        delay(-10_000);
         ROUNDS.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Ends the thread of [`together`], if it is running.
 pub fn stop() {
-    let thread = ENDLESS.swap(0, Ordering::Relaxed);
-    if thread != 0 {
+    let thread = ENDLESS.swap(NULL, Ordering::Relaxed);
+    if !thread.is_null() {
         STOP.store(1, Ordering::Relaxed);
         join(thread);
         wdk::println!("{} rounds", ROUNDS.load(Ordering::Relaxed));

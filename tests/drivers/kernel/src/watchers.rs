@@ -2,61 +2,63 @@
 
 use core::{
     ffi::c_void,
+    ptr,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-use etw_driver_support::utf16;
+use etw_driver_support::{counted, utf16};
+use wdk_sys::{
+    BOOLEAN, HANDLE, KBUGCHECK_CALLBACK_REASON, KBUGCHECK_REASON_CALLBACK_RECORD, LARGE_INTEGER,
+    NTSTATUS, OB_CALLBACK_REGISTRATION, OB_OPERATION_REGISTRATION, OB_PREOP_CALLBACK_STATUS,
+    PCREATE_PROCESS_NOTIFY_ROUTINE, PCREATE_PROCESS_NOTIFY_ROUTINE_EX,
+    PCREATE_THREAD_NOTIFY_ROUTINE, PEPROCESS, PEX_CALLBACK_FUNCTION, PIMAGE_INFO,
+    PLOAD_IMAGE_NOTIFY_ROUTINE, POB_POST_OPERATION_INFORMATION, POB_PRE_OPERATION_INFORMATION,
+    PPS_CREATE_NOTIFY_INFO, PUNICODE_STRING, PVOID, STATUS_ACCESS_DENIED,
+    STATUS_PROCEDURE_NOT_FOUND,
+};
 
 use crate::{
-    call::{address, at, call, driver, low, same},
+    call::{NULL, call, driver, field, pointer, same, set_field},
     exports::variable,
     threads,
 };
 
-const NOT_FOUND: u32 = 0xC000_007A;
-const DENIED: u32 = 0xC000_0022;
-
 /// Set if [`watch`] has registered routines.
 static WATCHES: AtomicBool = AtomicBool::new(false);
 
-/// Reads a field of a structure that the kernel passes.
-const fn field<T: Copy>(structure: u64, offset: u64) -> T {
-    // SAFETY: the kernel passes a structure with the field.
-    unsafe { ((structure + offset) as *const T).read() }
-}
-
-unsafe extern "C" fn process(parent: u64, id: u64, created: u64) {
-    wdk::println!("process {parent} {id} {}", created & 0xFF);
+unsafe extern "C" fn process(parent: HANDLE, id: HANDLE, created: BOOLEAN) {
+    wdk::println!("process {} {} {created}", parent.addr(), id.addr());
 }
 
 /// Prints the process, and refuses a process whose command line is empty.
-unsafe extern "C" fn process_ex(object: u64, id: u64, info: u64) {
-    same!(call!("PsGetProcessId", object), id);
-    if info == 0 {
-        wdk::println!("end {id}");
+unsafe extern "C" fn process_ex(object: PEPROCESS, id: HANDLE, info: PPS_CREATE_NOTIFY_INFO) {
+    same!(call!(PsGetProcessId, object), id);
+    // SAFETY: the kernel passes a structure for a new process.
+    let Some(info) = (unsafe { info.as_mut() }) else {
+        wdk::println!("end {}", id.addr());
         return;
+    };
+    same!(info.Size, 72);
+    // SAFETY: the kernel passes both names.
+    let [image, command_line] = [info.ImageFileName, info.CommandLine].map(|name| unsafe { *name });
+    let parent = info.ParentProcessId.addr();
+    wdk::println!("start {} of {parent} {}", id.addr(), image.Length / 2);
+    if command_line.Length == 0 {
+        info.CreationStatus = STATUS_ACCESS_DENIED;
     }
-    same!(field::<u64>(info, 0), 72);
-    let parent: u64 = field(info, 16);
-    let image: u64 = field(info, 48);
-    let command_line: u64 = field(info, 56);
-    wdk::println!("start {id} of {parent} {}", field::<u16>(image, 0) / 2);
-    if field::<u16>(command_line, 0) == 0 {
-        // SAFETY: the routine is allowed to store a status at this address.
-        unsafe { ((info + 64) as *mut u32).write(DENIED) };
-    }
 }
 
-unsafe extern "C" fn thread(process: u64, id: u64, created: u64) {
-    wdk::println!("thread {process} {id} {}", created & 0xFF);
+unsafe extern "C" fn thread(process: HANDLE, id: HANDLE, created: BOOLEAN) {
+    wdk::println!("thread {} {} {created}", process.addr(), id.addr());
 }
 
-unsafe extern "C" fn image(name: u64, process: u64, info: u64) {
-    let base: u64 = field(info, 8);
-    wdk::println!("image {} {process} {base:#x}", field::<u16>(name, 0) / 2);
+unsafe extern "C" fn image(name: PUNICODE_STRING, process: HANDLE, info: PIMAGE_INFO) {
+    let base: u64 = field(info.cast(), 8);
+    let length = field::<u16>(name.cast(), 0) / 2;
+    wdk::println!("image {length} {} {base:#x}", process.addr());
 }
 
-const unsafe extern "C" fn registry(_context: u64, _class: u64, _argument: u64) -> u32 {
+const unsafe extern "C" fn registry(_context: PVOID, _class: PVOID, _argument: PVOID) -> NTSTATUS {
     0
 }
 
@@ -66,46 +68,49 @@ static BEFORE: AtomicU32 = AtomicU32::new(0);
 static AFTER: AtomicU32 = AtomicU32::new(0);
 
 /// Checks the information about an operation on a handle of the current process, and counts it.
-fn note_operation(count: &AtomicU32, context: u64, information: u64) {
+fn note_operation(count: &AtomicU32, context: PVOID, information: PVOID) {
     let operation: u32 = field(information, 0);
     same!(context, 0x77);
     same!(field::<u32>(information, 4), 1);
-    same!(field::<u64>(information, 8), call!("IoGetCurrentProcess"));
+    same!(field::<PVOID>(information, 8), call!(IoGetCurrentProcess));
     count.fetch_add(if operation == 1 { 1 } else { 16 }, Ordering::Relaxed);
 }
 
-unsafe extern "C" fn before_operation(context: u64, information: u64) -> u32 {
+unsafe extern "C" fn before_operation(
+    context: PVOID,
+    information: POB_PRE_OPERATION_INFORMATION,
+) -> OB_PREOP_CALLBACK_STATUS {
+    let information: PVOID = information.cast();
     note_operation(&BEFORE, context, information);
-    let parameters: u64 = field(information, 32);
+    let parameters: PVOID = field(information, 32);
     same!(field::<u32>(parameters, 0), 0x400);
     same!(field::<u32>(parameters, 4), 0x400);
-    // SAFETY: the routine is allowed to store its context at this address.
-    unsafe { ((information + 24) as *mut u64).write(5) };
+    set_field(information, 24, 5_u64);
     0
 }
 
-unsafe extern "C" fn after_operation(context: u64, information: u64) {
+unsafe extern "C" fn after_operation(context: PVOID, information: POB_POST_OPERATION_INFORMATION) {
+    let information: PVOID = information.cast();
     note_operation(&AFTER, context, information);
     same!(field::<u64>(information, 24), 5);
     same!(field::<u32>(information, 32), 0);
     same!(field::<u32>(field(information, 40), 0), 0x400);
 }
 
-fn of(routine: *const c_void) -> u64 {
-    address(routine)
-}
-
 /// A driver's structure for operations on process handles.
 struct Handles {
-    operation: [u64; 4],
-    registration: [u64; 5],
+    operation: OB_OPERATION_REGISTRATION,
+    registration: OB_CALLBACK_REGISTRATION,
 }
 
 /// The number of created thread handles.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-unsafe extern "C" fn before_thread(_context: u64, information: u64) -> u32 {
-    same!(field::<u32>(information, 0), 1);
+unsafe extern "C" fn before_thread(
+    _context: PVOID,
+    information: POB_PRE_OPERATION_INFORMATION,
+) -> OB_PREOP_CALLBACK_STATUS {
+    same!(field::<u32>(information.cast(), 0), 1);
     THREADS.fetch_add(1, Ordering::Relaxed);
     0
 }
@@ -115,11 +120,16 @@ const unsafe extern "C" fn end_at_once(_context: *mut c_void) {}
 /// The creation of a thread creates a handle.
 fn watch_threads() {
     let mut handles = Handles::new();
-    handles.operation = [variable("PsThreadType"), 1, of(before_thread as *const c_void), 0];
-    let mut handle = 0_u64;
+    handles.operation = OB_OPERATION_REGISTRATION {
+        ObjectType: variable("PsThreadType").cast(),
+        Operations: 1,
+        PreOperation: Some(before_thread),
+        PostOperation: None,
+    };
+    let mut handle = NULL;
     same!(handles.register(&mut handle), 0);
-    threads::join(threads::start(end_at_once, 0));
-    call!("ObUnRegisterCallbacks", handle);
+    threads::join(threads::start(end_at_once, NULL));
+    call!(ObUnRegisterCallbacks, handle);
     same!(THREADS.load(Ordering::Relaxed), 1);
 }
 
@@ -127,92 +137,112 @@ static ALTITUDE: [u16; 6] = utf16(b"321000");
 
 impl Handles {
     fn new() -> Self {
-        let routine = of(before_operation as *const c_void);
-        // The value in wdm.h's declaration is the address of the kernel's variable. SAFETY: the
-        // declaration matches the header.
-        let kind = unsafe { wdk_sys::PsProcessType } as u64;
         Self {
-            operation: [kind, 3, routine, of(after_operation as *const c_void)],
-            registration: [0x1_0100, 0x000C_000C, ALTITUDE.as_ptr() as u64, 0x77, 0],
+            operation: OB_OPERATION_REGISTRATION {
+                // SAFETY: the declaration, the address of the kernel's variable, matches the header.
+                ObjectType: unsafe { wdk_sys::PsProcessType },
+                Operations: 3,
+                PreOperation: Some(before_operation),
+                PostOperation: Some(after_operation),
+            },
+            registration: OB_CALLBACK_REGISTRATION {
+                Version: 0x100,
+                OperationRegistrationCount: 1,
+                Altitude: counted(&ALTITUDE),
+                RegistrationContext: pointer(0x77),
+                OperationRegistration: ptr::null_mut(),
+            },
         }
     }
 
-    fn register(&mut self, handle: &mut u64) -> u32 {
-        self.registration[4] = at(&mut self.operation);
-        low(call!("ObRegisterCallbacks", at(&mut self.registration), at(handle)))
+    fn register(&mut self, handle: &mut PVOID) -> NTSTATUS {
+        self.registration.OperationRegistration = &raw mut self.operation;
+        call!(ObRegisterCallbacks, &mut self.registration, handle)
     }
 }
 
 /// Registers routines. Routines that require an image linked with `/INTEGRITYCHECK` are refused.
 pub fn run() {
-    let process = of(process as *const c_void);
-    same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 0)), 0);
-    same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 0)), 0xC000_000D);
-    same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 1)), 0);
-    same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 1)), NOT_FOUND);
-    let extended = of(process_ex as *const c_void);
-    same!(low(call!("PsSetCreateProcessNotifyRoutineEx", extended, 0)), DENIED);
-    let thread = of(thread as *const c_void);
-    same!(low(call!("PsRemoveCreateThreadNotifyRoutine", thread)), NOT_FOUND);
-    same!(low(call!("PsSetCreateThreadNotifyRoutineEx", 2, thread)), 0xC000_000D);
-    let image = of(image as *const c_void);
-    same!(low(call!("PsSetLoadImageNotifyRoutineEx", image, 1)), 0);
-    same!(low(call!("PsRemoveLoadImageNotifyRoutine", image)), 0);
-    same!(low(call!("PsRemoveLoadImageNotifyRoutine", image)), NOT_FOUND);
+    let process: PCREATE_PROCESS_NOTIFY_ROUTINE = Some(process);
+    same!(call!(PsSetCreateProcessNotifyRoutine, process, 0), 0);
+    same!(call!(PsSetCreateProcessNotifyRoutine, process, 0), 0xC000_000D_u32);
+    same!(call!(PsSetCreateProcessNotifyRoutine, process, 1), 0);
+    same!(call!(PsSetCreateProcessNotifyRoutine, process, 1), STATUS_PROCEDURE_NOT_FOUND);
+    let extended: PCREATE_PROCESS_NOTIFY_ROUTINE_EX = Some(process_ex);
+    same!(call!(PsSetCreateProcessNotifyRoutineEx, extended, 0), STATUS_ACCESS_DENIED);
+    let address = thread as *const c_void;
+    let thread: PCREATE_THREAD_NOTIFY_ROUTINE = Some(thread);
+    same!(call!(PsRemoveCreateThreadNotifyRoutine, thread), STATUS_PROCEDURE_NOT_FOUND);
+    same!(call!(PsSetCreateThreadNotifyRoutineEx, 2, address), 0xC000_000D_u32);
+    let image: PLOAD_IMAGE_NOTIFY_ROUTINE = Some(image);
+    same!(call!(PsSetLoadImageNotifyRoutineEx, image, 1), 0);
+    same!(call!(PsRemoveLoadImageNotifyRoutine, image), 0);
+    same!(call!(PsRemoveLoadImageNotifyRoutine, image), STATUS_PROCEDURE_NOT_FOUND);
     registry_callbacks();
-    let mut handle = 0_u64;
-    same!(call!("ObGetFilterVersion") & 0xFFFF, 0x100);
-    same!(Handles::new().register(&mut handle), DENIED);
+    let mut handle = NULL;
+    same!(call!(ObGetFilterVersion), 0x100);
+    same!(Handles::new().register(&mut handle), STATUS_ACCESS_DENIED);
     let mut wrong = Handles::new();
-    wrong.operation[0] = variable("ExEventObjectType");
-    same!(wrong.register(&mut handle), 0xC000_000D);
+    wrong.operation.ObjectType = variable("ExEventObjectType").cast();
+    same!(wrong.register(&mut handle), 0xC000_000D_u32);
     bug_checks();
 }
 
 fn registry_callbacks() {
-    let routine = of(registry as *const c_void);
-    let mut altitude = [0x000C_000C_u64, ALTITUDE.as_ptr() as u64];
-    let (mut one, mut two) = (0_u64, 0_u64);
-    let mut register = |cookie: &mut u64| {
-        low(call!("CmRegisterCallbackEx", routine, at(&mut altitude), driver(), 0, at(cookie), 0))
+    let routine: PEX_CALLBACK_FUNCTION = Some(registry);
+    let mut altitude = counted(&ALTITUDE);
+    let (mut one, mut two) = (LARGE_INTEGER::default(), LARGE_INTEGER::default());
+    let mut register = |cookie: &mut LARGE_INTEGER| {
+        call!(CmRegisterCallbackEx, routine, &mut altitude, driver(), NULL, cookie, NULL)
     };
     same!(register(&mut one), 0);
-    same!(register(&mut two), 0xC01C_0011);
-    same!(low(call!("CmUnRegisterCallback", one)), 0);
-    same!(low(call!("CmUnRegisterCallback", one)), 0xC000_000D);
-    same!(low(call!("CmRegisterCallback", routine, 0, at(&mut two))), 0);
-    same!(low(call!("CmUnRegisterCallback", two)), 0);
+    same!(register(&mut two), 0xC01C_0011_u32);
+    same!(call!(CmUnRegisterCallback, one), 0);
+    same!(call!(CmUnRegisterCallback, one), 0xC000_000D_u32);
+    same!(call!(CmRegisterCallback, routine, NULL, &mut two), 0);
+    same!(call!(CmUnRegisterCallback, two), 0);
     let mut version = [0_u32; 2];
     let [major, minor] = &mut version;
-    call!("CmGetCallbackVersion", at(major), at(minor));
-    call!("CmGetCallbackVersion", 0, 0);
+    call!(CmGetCallbackVersion, major, minor);
+    call!(CmGetCallbackVersion, NULL, NULL);
     same!(version == [1, 1], true);
 }
 
-const unsafe extern "C" fn bug_check(_buffer: u64, _length: u64) {}
+const unsafe extern "C" fn bug_check(_buffer: PVOID, _length: u32) {}
+
+const unsafe extern "C" fn with_reason(
+    _reason: KBUGCHECK_CALLBACK_REASON,
+    _record: *mut KBUGCHECK_REASON_CALLBACK_RECORD,
+    _data: PVOID,
+    _length: u32,
+) {
+}
+
+const unsafe extern "C" fn nmi(_context: PVOID, _handled: BOOLEAN) -> BOOLEAN {
+    0
+}
 
 fn bug_checks() {
-    let routine = of(bug_check as *const c_void);
     let mut record = [0_u64; 8];
     let register = |record: &mut [u64; 8]| {
-        call!("KeRegisterBugCheckCallback", at(record), routine, 0, 0, c"test".as_ptr()) & 0xFF
+        call!(KeRegisterBugCheckCallback, record, Some(bug_check), NULL, 0, c"test".as_ptr())
     };
     same!(register(&mut record), 1);
     same!(register(&mut record), 0);
-    same!(call!("KeDeregisterBugCheckCallback", at(&mut record)) & 0xFF, 1);
-    same!(call!("KeDeregisterBugCheckCallback", at(&mut record)) & 0xFF, 0);
+    same!(call!(KeDeregisterBugCheckCallback, &mut record), 1);
+    same!(call!(KeDeregisterBugCheckCallback, &mut record), 0);
     let mut record = [0_u64; 6];
     let name = c"test".as_ptr();
     let register = |record: &mut [u64; 6], reason: u64| {
-        call!("KeRegisterBugCheckReasonCallback", at(record), routine, reason, name) & 0xFF
+        call!(KeRegisterBugCheckReasonCallback, record, Some(with_reason), reason, name)
     };
     same!(register(&mut record, 0), 0);
     same!(register(&mut record, 2), 1);
-    same!(call!("KeDeregisterBugCheckReasonCallback", at(&mut record)) & 0xFF, 1);
-    let handle = call!("KeRegisterNmiCallback", routine, 0);
-    same!(handle != 0, true);
-    same!(low(call!("KeDeregisterNmiCallback", handle)), 0);
-    same!(low(call!("KeDeregisterNmiCallback", handle)), 0xC000_0008);
+    same!(call!(KeDeregisterBugCheckReasonCallback, &mut record), 1);
+    let handle = call!(KeRegisterNmiCallback, Some(nmi), NULL);
+    same!(handle.is_null(), false);
+    same!(call!(KeDeregisterNmiCallback, handle), 0);
+    same!(call!(KeDeregisterNmiCallback, handle), 0xC000_0008_u32);
 }
 
 /// Registers routines of all kinds. They stay registered until the unload.
@@ -220,19 +250,19 @@ pub fn watch() {
     watch_threads();
     WATCHES.store(true, Ordering::Relaxed);
     let statuses = [
-        call!("PsSetCreateProcessNotifyRoutine", of(process as *const c_void), 0),
-        call!("PsSetCreateProcessNotifyRoutineEx", of(process_ex as *const c_void), 0),
-        call!("PsSetCreateThreadNotifyRoutine", of(thread as *const c_void)),
-        call!("PsSetLoadImageNotifyRoutine", of(image as *const c_void)),
+        call!(PsSetCreateProcessNotifyRoutine, Some(process), 0),
+        call!(PsSetCreateProcessNotifyRoutineEx, Some(process_ex), 0),
+        call!(PsSetCreateThreadNotifyRoutine, Some(thread)),
+        call!(PsSetLoadImageNotifyRoutine, Some(image)),
     ];
     for status in statuses {
-        same!(low(status), 0);
+        same!(status, 0);
     }
-    let (mut handle, mut second) = (0_u64, 0_u64);
+    let (mut handle, mut second) = (NULL, NULL);
     same!(Handles::new().register(&mut handle), 0);
-    same!(Handles::new().register(&mut second), 0xC01C_0011);
+    same!(Handles::new().register(&mut second), 0xC01C_0011_u32);
     open_process();
-    call!("ObUnRegisterCallbacks", handle);
+    call!(ObUnRegisterCallbacks, handle);
     open_process();
     same!(BEFORE.load(Ordering::Relaxed), 1 + 1 + 16);
     same!(AFTER.load(Ordering::Relaxed), 1 + 1 + 16);
@@ -241,21 +271,16 @@ pub fn watch() {
 /// Opens handles of the current process: by its id, by its object, and by another handle.
 fn open_process() {
     const QUERY: u64 = 0x400;
-    let (mut handle, mut other, mut copy) = (0_u64, 0_u64, 0_u64);
+    let (mut handle, mut other, mut copy) = (NULL, NULL, NULL);
     let mut attributes = [48_u64, 0, 0, 0x200, 0, 0];
-    let mut client = [call!("PsGetCurrentProcessId"), 0];
-    let status =
-        call!("ZwOpenProcess", at(&mut handle), QUERY, at(&mut attributes), at(&mut client));
-    same!(low(status), 0);
-    let process = call!("IoGetCurrentProcess");
-    let status = call!("ObOpenObjectByPointer", process, 0x200, 0, QUERY, 0, 0, at(&mut other));
-    same!(low(status), 0);
-    let current = u64::MAX;
-    let status =
-        call!("ZwDuplicateObject", current, handle, current, at(&mut copy), QUERY, 0x200, 0);
-    same!(low(status), 0);
+    let mut client = [call!(PsGetCurrentProcessId), NULL];
+    same!(call!(ZwOpenProcess, &mut handle, QUERY, &mut attributes, &mut client), 0);
+    let process = call!(IoGetCurrentProcess);
+    same!(call!(ObOpenObjectByPointer, process, 0x200, NULL, QUERY, NULL, 0, &mut other), 0);
+    let current = pointer(usize::MAX);
+    same!(call!(ZwDuplicateObject, current, handle, current, &mut copy, QUERY, 0x200, 0), 0);
     for handle in [handle, other, copy] {
-        call!("ZwClose", handle);
+        call!(ZwClose, handle);
     }
 }
 
@@ -264,17 +289,17 @@ pub fn stop() {
     if !WATCHES.load(Ordering::Relaxed) {
         return;
     }
-    call!("PsSetCreateProcessNotifyRoutine", of(process as *const c_void), 1);
-    call!("PsSetCreateProcessNotifyRoutineEx", of(process_ex as *const c_void), 1);
-    call!("PsRemoveCreateThreadNotifyRoutine", of(thread as *const c_void));
-    call!("PsRemoveLoadImageNotifyRoutine", of(image as *const c_void));
+    call!(PsSetCreateProcessNotifyRoutine, Some(process), 1);
+    call!(PsSetCreateProcessNotifyRoutineEx, Some(process_ex), 1);
+    call!(PsRemoveCreateThreadNotifyRoutine, Some(thread));
+    call!(PsRemoveLoadImageNotifyRoutine, Some(image));
 }
 
 /// Registers a routine and does not remove it.
 pub fn left() {
-    call!("PsSetLoadImageNotifyRoutine", of(image as *const c_void));
+    call!(PsSetLoadImageNotifyRoutine, Some(image));
 }
 
 pub fn unknown_handles() {
-    call!("ObUnRegisterCallbacks", 0x1234);
+    call!(ObUnRegisterCallbacks, pointer(0x1234));
 }

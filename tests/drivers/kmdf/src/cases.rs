@@ -411,10 +411,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         "queueof" => wdk::println!("{}", !wdf!(WdfRequestGetIoQueue, request).is_null()),
         "forward" => show_failure(wdf!(WdfRequestForwardToIoQueue, request, get(second))),
         "parent" => {
-            let mut options = WDF_REQUEST_FORWARD_OPTIONS {
-                Size: size_of::<WDF_REQUEST_FORWARD_OPTIONS>() as u32,
-                Flags: number(third) as u32,
-            };
+            let mut options = sized!(WDF_REQUEST_FORWARD_OPTIONS { Flags: number(third) as u32 });
             if third.is_empty() {
                 options.Size = 0;
             }
@@ -563,11 +560,10 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         "routine" => wdf!(WdfRequestSetCompletionRoutine, request, Some(done), none),
         // The words are the request, the target, the flags, and the timeout in units of 100 ns.
         "send" => {
-            let mut options = WDF_REQUEST_SEND_OPTIONS {
-                Size: size_of::<WDF_REQUEST_SEND_OPTIONS>() as u32,
+            let mut options = sized!(WDF_REQUEST_SEND_OPTIONS {
                 Flags: number(third) as u32,
-                Timeout: -(number(words[4]) as i64),
-            };
+                Timeout: -(number(words[4]) as i64)
+            });
             let options = if third.is_empty() { ptr::null_mut() } else { &raw mut options };
             let sent = wdf!(WdfRequestSend, request, get(second), options);
             let status = if sent == 0 { wdf!(WdfRequestGetStatus, request) } else { 0 };

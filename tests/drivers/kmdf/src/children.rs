@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use etw_driver_support::{check, guid, sized};
+use etw_driver_support::{check, guid, made, sized};
 use wdk_sys::{
     GUID, INTERFACE, NT_SUCCESS, NTSTATUS, PVOID, PWDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
     PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
@@ -151,10 +151,7 @@ fn forward_requests(child: WDFDEVICE) -> NTSTATUS {
 
 /// `EvtIoDefault` of a child's queue.
 extern "C" fn forward(queue: WDFQUEUE, request: WDFREQUEST) {
-    let mut options = WDF_REQUEST_FORWARD_OPTIONS {
-        Size: size_of::<WDF_REQUEST_FORWARD_OPTIONS>() as u32,
-        Flags: 1,
-    };
+    let mut options = sized!(WDF_REQUEST_FORWARD_OPTIONS { Flags: 1 });
     let own = wdf!(WdfRequestForwardToParentDeviceIoQueue, request, queue, &raw mut options);
     let status = wdf!(
         WdfRequestForwardToParentDeviceIoQueue,
@@ -235,10 +232,9 @@ fn print(device: WDFDEVICE) {
         let mut info = sized!(WDF_CHILD_RETRIEVE_INFO {
             IdentificationDescription: &raw mut description.header
         });
-        let mut child: WDFDEVICE = ptr::null_mut();
-        let status = wdf!(
-            WdfChildListRetrieveNextDevice, list, &raw mut iterator, &raw mut child, &raw mut info
-        );
+        let (status, child) = made(|handle| {
+            wdf!(WdfChildListRetrieveNextDevice, list, &raw mut iterator, handle, &raw mut info)
+        });
         let is_there = !child.is_null();
         wdk::println!("listed {status:x} {} {is_there}", description.number);
         if !NT_SUCCESS(status) {

@@ -1,11 +1,8 @@
 //! A control device: the driver creates it itself, without hardware.
 
-use core::ptr;
-
-use etw_driver_support::check;
+use etw_driver_support::{check, made};
 use wdk_sys::{
-    NT_SUCCESS, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE,
-    WDFDRIVER,
+    NT_SUCCESS, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
 };
 
 use crate::{
@@ -32,8 +29,8 @@ pub fn create(driver: WDFDRIVER) -> NTSTATUS {
         return status;
     }
     configure_files(init);
-    let mut device: WDFDEVICE = ptr::null_mut();
-    let status = wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device);
+    let (status, device) =
+        made(|handle| wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, handle));
     if !NT_SUCCESS(status) {
         wdf!(WdfDeviceInitFree, init);
         return status;

@@ -2,13 +2,12 @@
 
 use core::{ptr, slice};
 
-use etw_driver_support::{nt, sized};
+use etw_driver_support::{made, nt, sized};
 use wdk_sys::{
     DEVICE_REGISTRY_PROPERTY, KEY_READ, KEY_SET_VALUE, NTSTATUS, PLUGPLAY_REGKEY_DEVICE, PVOID,
     REG_BINARY, STATUS_SUCCESS, ULONG, UNICODE_STRING, WDF_DEVICE_PNP_CAPABILITIES,
     WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS, WDF_DEVICE_STATE, WDF_DRIVER_VERSION_AVAILABLE_PARAMS,
-    WDF_NO_OBJECT_ATTRIBUTES, WDFCOLLECTION, WDFDEVICE, WDFKEY, WDFLOOKASIDE, WDFMEMORY, WDFOBJECT,
-    WDFREQUEST, WDFSTRING,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFKEY, WDFMEMORY, WDFREQUEST,
 };
 
 use crate::{
@@ -88,11 +87,10 @@ fn set(device: WDFDEVICE) {
 }
 
 fn collect() {
-    let mut collection: WDFCOLLECTION = ptr::null_mut();
-    let _status = wdf!(WdfCollectionCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut collection);
+    let (_status, collection) =
+        made(|handle| wdf!(WdfCollectionCreate, WDF_NO_OBJECT_ATTRIBUTES, handle));
     let object = || {
-        let mut object: WDFOBJECT = ptr::null_mut();
-        let _status = wdf!(WdfObjectCreate, &mut attributes(), &raw mut object);
+        let (_status, object) = made(|handle| wdf!(WdfObjectCreate, &mut attributes(), handle));
         object
     };
     let (a, b) = (object(), object());
@@ -174,15 +172,16 @@ fn print_units(what: &str, status: NTSTATUS, units: &[u16]) {
 }
 
 fn print_properties(device: WDFDEVICE) {
-    let mut memory: WDFMEMORY = ptr::null_mut();
-    let status = wdf!(
-        WdfDeviceAllocAndQueryProperty,
-        device,
-        DEVICE_REGISTRY_PROPERTY::DevicePropertyEnumeratorName,
-        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut memory
-    );
+    let (status, memory) = made(|handle| {
+        wdf!(
+            WdfDeviceAllocAndQueryProperty,
+            device,
+            DEVICE_REGISTRY_PROPERTY::DevicePropertyEnumeratorName,
+            wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            handle
+        )
+    });
     let mut size = 0;
     let buffer = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
     // SAFETY: the framework returned the buffer with this size, which is aligned for UTF-16.
@@ -222,11 +221,8 @@ fn print_keyed_properties(device: WDFDEVICE) {
         256,
     );
     let own = key(wdk_sys::GUID { Data1: 7, ..Default::default() }, 2);
-    let property = |key: &wdk_sys::DEVPROPKEY| wdk_sys::WDF_DEVICE_PROPERTY_DATA {
-        Size: size_of::<wdk_sys::WDF_DEVICE_PROPERTY_DATA>() as u32,
-        PropertyKey: key,
-        ..Default::default()
-    };
+    let property =
+        |key: &wdk_sys::DEVPROPKEY| sized!(wdk_sys::WDF_DEVICE_PROPERTY_DATA { PropertyKey: key });
     let (mut kind, mut memory): (u32, WDFMEMORY) = (0, ptr::null_mut());
     let status = wdf!(
         WdfDeviceAllocAndQueryPropertyEx,
@@ -272,16 +268,13 @@ fn print_keyed_properties(device: WDFDEVICE) {
 fn print_version(device: WDFDEVICE) {
     let driver = wdf!(WdfDeviceGetDriver, device);
     for minor in [31, 40] {
-        let mut version = WDF_DRIVER_VERSION_AVAILABLE_PARAMS {
-            Size: size_of::<WDF_DRIVER_VERSION_AVAILABLE_PARAMS>() as u32,
-            MajorVersion: 1,
-            MinorVersion: minor,
-        };
+        let mut version =
+            sized!(WDF_DRIVER_VERSION_AVAILABLE_PARAMS { MajorVersion: 1, MinorVersion: minor });
         let available = wdf!(WdfDriverIsVersionAvailable, driver, &raw mut version);
         wdk::println!("1.{minor} {available}");
     }
-    let mut string: WDFSTRING = ptr::null_mut();
-    let _status = wdf!(WdfStringCreate, ptr::null(), WDF_NO_OBJECT_ATTRIBUTES, &raw mut string);
+    let (_status, string) =
+        made(|handle| wdf!(WdfStringCreate, ptr::null(), WDF_NO_OBJECT_ATTRIBUTES, handle));
     let status = wdf!(WdfDriverRetrieveVersionString, driver, string);
     let mut text = UNICODE_STRING::default();
     wdf!(WdfStringGetUnicodeString, string, &raw mut text);
@@ -292,18 +285,18 @@ fn print_version(device: WDFDEVICE) {
 }
 
 fn use_lookaside() {
-    let mut lookaside: WDFLOOKASIDE = ptr::null_mut();
-    let status = wdf!(
-        WdfLookasideListCreate,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        24,
-        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        0,
-        &raw mut lookaside
-    );
-    let mut memory: WDFMEMORY = ptr::null_mut();
-    let made = wdf!(WdfMemoryCreateFromLookaside, lookaside, &raw mut memory);
+    let (status, lookaside) = made(|handle| {
+        wdf!(
+            WdfLookasideListCreate,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            24,
+            wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            0,
+            handle
+        )
+    });
+    let (made, memory) = made(|handle| wdf!(WdfMemoryCreateFromLookaside, lookaside, handle));
     let mut size = 0;
     let _buffer: PVOID = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
     wdk::println!("lookaside {status:x} {made:x} {size}");

@@ -105,14 +105,13 @@ extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFIL
 
 /// Registers the file callbacks.
 pub fn configure_files(init: PWDFDEVICE_INIT) {
-    let mut files = WDF_FILEOBJECT_CONFIG {
-        Size: size_of::<WDF_FILEOBJECT_CONFIG>() as u32,
+    let mut files = sized!(WDF_FILEOBJECT_CONFIG {
         EvtDeviceFileCreate: Some(file_create),
         EvtFileClose: Some(file_close),
         EvtFileCleanup: Some(file_cleanup),
         AutoForwardCleanupClose: wdk_sys::_WDF_TRI_STATE::WdfUseDefault,
-        FileObjectClass: wdk_sys::_WDF_FILEOBJECT_CLASS::WdfFileObjectWdfCannotUseFsContexts,
-    };
+        FileObjectClass: wdk_sys::_WDF_FILEOBJECT_CLASS::WdfFileObjectWdfCannotUseFsContexts
+    });
     wdf!(WdfDeviceInitSetFileObjectConfig, init, &raw mut files, WDF_NO_OBJECT_ATTRIBUTES);
 }
 

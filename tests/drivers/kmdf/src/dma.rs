@@ -6,11 +6,11 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::sized;
+use etw_driver_support::{made, sized};
 use wdk_sys::{
     BOOLEAN, NTSTATUS, PSCATTER_GATHER_LIST, STATUS_SUCCESS, ULONG, WDF_COMMON_BUFFER_CONFIG,
-    WDF_DMA_DIRECTION, WDF_DMA_ENABLER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFCOMMONBUFFER,
-    WDFCONTEXT, WDFDEVICE, WDFDMAENABLER, WDFDMATRANSACTION, WDFREQUEST,
+    WDF_DMA_DIRECTION, WDF_DMA_ENABLER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFCONTEXT, WDFDEVICE,
+    WDFDMAENABLER, WDFDMATRANSACTION, WDFREQUEST,
 };
 
 use crate::{
@@ -83,15 +83,13 @@ fn create(device: WDFDEVICE) {
     let fragment = wdf!(WdfDmaEnablerGetFragmentLength, enabler, WRITE);
     let elements = wdf!(WdfDmaEnablerGetMaximumScatterGatherElements, enabler);
     wdk::println!("enabler {empty:x} {status:x} {length} {fragment} {elements}");
-    let mut config = WDF_COMMON_BUFFER_CONFIG {
-        Size: size_of::<WDF_COMMON_BUFFER_CONFIG>() as u32,
-        AlignmentRequirement: 0xFFFF,
-    };
-    let mut buffer: WDFCOMMONBUFFER = ptr::null_mut();
-    let status = wdf!(
-        WdfCommonBufferCreateWithConfig, enabler, 24, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut buffer
-    );
+    let mut config = sized!(WDF_COMMON_BUFFER_CONFIG { AlignmentRequirement: 0xFFFF });
+    let (status, buffer) = made(|handle| {
+        wdf!(
+            WdfCommonBufferCreateWithConfig, enabler, 24, &raw mut config,
+            WDF_NO_OBJECT_ATTRIBUTES, handle
+        )
+    });
     let address = wdf!(WdfCommonBufferGetAlignedVirtualAddress, buffer).cast::<[u8; 8]>();
     let logical = wdf!(WdfCommonBufferGetAlignedLogicalAddress, buffer);
     let length = wdf!(WdfCommonBufferGetLength, buffer);
@@ -100,9 +98,8 @@ fn create(device: WDFDEVICE) {
     // SAFETY: any value is valid.
     let logical = unsafe { logical.QuadPart };
     wdk::println!("common {status:x} {length} bus {logical:x} {}", address.addr() % 0x1_0000);
-    let mut transaction: WDFDMATRANSACTION = ptr::null_mut();
-    let status =
-        wdf!(WdfDmaTransactionCreate, enabler, WDF_NO_OBJECT_ATTRIBUTES, &raw mut transaction);
+    let (status, transaction) =
+        made(|handle| wdf!(WdfDmaTransactionCreate, enabler, WDF_NO_OBJECT_ATTRIBUTES, handle));
     TRANSACTION.store(transaction, Ordering::Relaxed);
     let same = wdf!(WdfDmaTransactionGetDevice, transaction) == device;
     wdk::println!("transaction {status:x} {same}");

@@ -6,7 +6,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::sized;
+use etw_driver_support::{made, nt, sized};
 use wdk_sys::{
     BOOLEAN, NTSTATUS, STATUS_SUCCESS, ULONG, WDF_INTERRUPT_CONFIG, WDF_INTERRUPT_INFO,
     WDF_NO_OBJECT_ATTRIBUTES, WDFCMRESLIST, WDFCONTEXT, WDFDEVICE, WDFINTERRUPT, WDFOBJECT,
@@ -38,10 +38,9 @@ pub fn create(device: WDFDEVICE) -> NTSTATUS {
         config.EvtInterruptDpc = None;
         config.EvtInterruptWorkItem = Some(work);
     }
-    let mut interrupt: WDFINTERRUPT = ptr::null_mut();
-    let status = wdf!(
-        WdfInterruptCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut interrupt
-    );
+    let (status, interrupt) = made(|handle| {
+        wdf!(WdfInterruptCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, handle)
+    });
     INTERRUPT.store(interrupt, Ordering::Relaxed);
     status
 }
@@ -140,18 +139,9 @@ unsafe extern "C" fn synchronized_by_kernel(context: *mut c_void) -> BOOLEAN {
 
 /// Calls `KeSynchronizeExecution` for the interrupt's kernel object.
 fn synchronize_by_kernel(interrupt: WDFINTERRUPT) {
-    type Synchronize = unsafe extern "C" fn(
-        *mut c_void,
-        unsafe extern "C" fn(*mut c_void) -> BOOLEAN,
-        *mut c_void,
-    ) -> BOOLEAN;
     let object = wdf!(WdfInterruptWdmGetInterrupt, interrupt);
-    let routine = etw_driver_support::routine("KeSynchronizeExecution");
-    // SAFETY: the kernel exports the routine, which has this type.
-    let routine = unsafe { core::mem::transmute::<*mut c_void, Synchronize>(routine) };
-    // SAFETY: the object belongs to a connected interrupt.
-    let result =
-        unsafe { routine(object.cast(), synchronized_by_kernel, ptr::without_provenance_mut(7)) };
+    let context = ptr::without_provenance_mut(7);
+    let result = nt!(KeSynchronizeExecution, object, Some(synchronized_by_kernel), context);
     wdk::println!("{result} at {}", irql());
 }
 

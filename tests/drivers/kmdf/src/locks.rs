@@ -5,11 +5,11 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::sized;
+use etw_driver_support::{made, sized};
 use wdk_sys::{
     LARGE_INTEGER, NTSTATUS, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG, WDF_IO_QUEUE_CONFIG,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES, WDF_TIMER_CONFIG, WDF_WORKITEM_CONFIG,
-    WDFDEVICE, WDFDPC, WDFOBJECT, WDFQUEUE, WDFREQUEST, WDFTIMER, WDFWAITLOCK, WDFWORKITEM,
+    WDFDEVICE, WDFDPC, WDFQUEUE, WDFREQUEST, WDFTIMER, WDFWORKITEM,
 };
 
 use crate::{
@@ -46,9 +46,9 @@ pub fn create_queue(device: WDFDEVICE) -> NTSTATUS {
         PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfFalse,
         EvtIoDefault: Some(second)
     });
-    let mut queue: WDFQUEUE = ptr::null_mut();
-    let status =
-        wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue);
+    let (status, queue) = made(|handle| {
+        wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, handle)
+    });
     SECOND.store(queue, Ordering::Relaxed);
     status
 }
@@ -79,8 +79,8 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
         }
         commands::ACQUIRE_OTHER_LOCK => {
             let mut attributes = child_of(device.cast());
-            let mut object: WDFOBJECT = ptr::null_mut();
-            let _status = wdf!(WdfObjectCreate, &raw mut attributes, &raw mut object);
+            let (_status, object) =
+                made(|handle| wdf!(WdfObjectCreate, &raw mut attributes, handle));
             wdf!(WdfObjectAcquireLock, object);
         }
         commands::FORWARD_SECOND => {
@@ -111,34 +111,27 @@ extern "C" fn work(_item: WDFWORKITEM) {
 /// Creates objects whose callbacks are serialized with the device's callbacks, and queues them.
 fn serialize(device: WDFDEVICE) {
     let mut attributes = child_of(device.cast());
-    let mut config = WDF_DPC_CONFIG {
-        Size: size_of::<WDF_DPC_CONFIG>() as u32,
-        EvtDpcFunc: Some(dpc),
-        AutomaticSerialization: 1,
-    };
-    let mut made: WDFDPC = ptr::null_mut();
-    let of_dpc = wdf!(WdfDpcCreate, &raw mut config, &raw mut attributes, &raw mut made);
-    if !made.is_null() {
-        let queued = wdf!(WdfDpcEnqueue, made);
+    let mut config = sized!(WDF_DPC_CONFIG { EvtDpcFunc: Some(dpc), AutomaticSerialization: 1 });
+    let (of_dpc, deferred) =
+        made(|handle| wdf!(WdfDpcCreate, &raw mut config, &raw mut attributes, handle));
+    if !deferred.is_null() {
+        let queued = wdf!(WdfDpcEnqueue, deferred);
         wdk::println!("queued dpc {queued}");
     }
-    let mut config = WDF_WORKITEM_CONFIG {
-        Size: size_of::<WDF_WORKITEM_CONFIG>() as u32,
-        EvtWorkItemFunc: Some(work),
-        AutomaticSerialization: 1,
-    };
-    let mut item: WDFWORKITEM = ptr::null_mut();
-    let of_work = wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, &raw mut item);
+    let mut config =
+        sized!(WDF_WORKITEM_CONFIG { EvtWorkItemFunc: Some(work), AutomaticSerialization: 1 });
+    let (of_work, item) =
+        made(|handle| wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, handle));
     if !item.is_null() {
         wdf!(WdfWorkItemEnqueue, item);
     }
     let mut config =
         sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(timer), AutomaticSerialization: 1 });
-    let mut at_dispatch: WDFTIMER = ptr::null_mut();
-    let of_timer = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut at_dispatch);
+    let (of_timer, at_dispatch) =
+        made(|handle| wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, handle));
     attributes.ExecutionLevel = wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive;
-    let mut passive: WDFTIMER = ptr::null_mut();
-    let of_passive = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut passive);
+    let (of_passive, passive) =
+        made(|handle| wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, handle));
     for timer in [at_dispatch, passive] {
         if !timer.is_null() {
             let _was_set = wdf!(WdfTimerStart, timer, -10_000);
@@ -157,17 +150,15 @@ extern "C" fn waiting_work(_item: WDFWORKITEM) {
 
 /// Holds a lock for which a work item waits, and lets time pass in the meantime.
 fn wait_in_work(device: WDFDEVICE) {
-    let mut lock: WDFWAITLOCK = ptr::null_mut();
-    let _status = wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock);
+    let (_status, lock) = made(|handle| wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, handle));
     LOCK.store(lock, Ordering::Relaxed);
-    let mut config = WDF_WORKITEM_CONFIG {
-        Size: size_of::<WDF_WORKITEM_CONFIG>() as u32,
+    let mut config = sized!(WDF_WORKITEM_CONFIG {
         EvtWorkItemFunc: Some(waiting_work),
-        AutomaticSerialization: 0,
-    };
+        AutomaticSerialization: 0
+    });
     let mut attributes = child_of(device.cast());
-    let mut item: WDFWORKITEM = ptr::null_mut();
-    let _status = wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, &raw mut item);
+    let (_status, item) =
+        made(|handle| wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, handle));
     let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
     wdf!(WdfWorkItemEnqueue, item);
     let mut interval = LARGE_INTEGER { QuadPart: -10_000 };

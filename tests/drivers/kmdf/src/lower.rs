@@ -6,7 +6,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::{guid, nt, sized};
+use etw_driver_support::{guid, made, nt, sized};
 use wdk_sys::{
     BOOLEAN, GUID, LARGE_INTEGER, NTSTATUS, PMDL, PVOID, STATUS_SUCCESS, ULONG,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_WMI_INSTANCE_CONFIG, WDF_WMI_PROVIDER_CONFIG,
@@ -105,8 +105,8 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
     const EVENT: i32 = wdk_sys::_WDF_WMI_PROVIDER_CONTROL::WdfWmiEventControl;
     let provider = wdf!(WdfWmiInstanceGetProvider, instance);
     let before = wdf!(WdfWmiProviderIsEnabled, provider, EVENT);
-    let mut object: PVOID = ptr::null_mut();
-    let opened = nt!(IoWMIOpenBlock, &raw const BLOCK, NOTIFICATION, &raw mut object);
+    let (opened, object) =
+        made(|handle| nt!(IoWMIOpenBlock, &raw const BLOCK, NOTIFICATION, handle));
     OPENED.store(object, Ordering::Relaxed);
     let own = wdf!(WdfDeviceWdmGetDeviceObject, device);
     let set = nt!(IoWMISetNotificationCallback, object, Some(fired), own.cast());

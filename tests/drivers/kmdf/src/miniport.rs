@@ -6,7 +6,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::{Service, check, config, create_driver, nt, sized};
+use etw_driver_support::{Service, check, config, create_driver, made, nt, sized};
 use wdk_sys::{
     DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, NT_SUCCESS, NTSTATUS, PDEVICE_OBJECT, PDRIVER_OBJECT,
     PWDF_DRIVER_GLOBALS, PWDF_OBJECT_ATTRIBUTES, WDF_DRIVER_CONFIG, WDF_TIMER_CONFIG, WDFDEVICE,
@@ -58,9 +58,9 @@ pub fn start(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     check!(create_driver(driver, service, config, Some(&mut handle)));
     DRIVER.store(handle, Ordering::Relaxed);
     driver.DriverUnload = Some(unload);
-    let mut object: PDEVICE_OBJECT = ptr::null_mut();
-    let status =
-        nt!(IoCreateDevice, driver, 0, ptr::null_mut(), FILE_DEVICE_UNKNOWN, 0, 0, &raw mut object);
+    let (status, object) = made(|handle| {
+        nt!(IoCreateDevice, driver, 0, ptr::null_mut(), FILE_DEVICE_UNKNOWN, 0, 0, handle)
+    });
     if NT_SUCCESS(status) {
         OBJECT.store(object, Ordering::Relaxed);
         create(handle, object)
@@ -104,8 +104,8 @@ fn create(driver: WDFDRIVER, object: PDEVICE_OBJECT) -> NTSTATUS {
     let mut config =
         sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(timer), AutomaticSerialization: 1 });
     let mut attributes = child_of(device.cast());
-    let mut timer: WDFTIMER = ptr::null_mut();
-    let created = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut timer);
+    let (created, timer) =
+        made(|handle| wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, handle));
     if NT_SUCCESS(created) {
         let _was_set = wdf!(WdfTimerStart, timer, -10_000);
     }

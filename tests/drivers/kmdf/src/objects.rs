@@ -5,7 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::{check, sized};
+use etw_driver_support::{check, made, sized};
 use wdk_sys::{
     _WDF_DEVICE_FAILED_ACTION, LONGLONG, NT_SUCCESS, NTSTATUS, PVOID,
     STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES,
@@ -99,21 +99,17 @@ extern "C" fn work(item: WDFWORKITEM) {
 }
 
 fn work_item(device: WDFDEVICE) -> WDFWORKITEM {
-    let mut config = WDF_WORKITEM_CONFIG {
-        Size: size_of::<WDF_WORKITEM_CONFIG>() as u32,
-        EvtWorkItemFunc: Some(work),
-        AutomaticSerialization: 1,
-    };
+    let mut config =
+        sized!(WDF_WORKITEM_CONFIG { EvtWorkItemFunc: Some(work), AutomaticSerialization: 1 });
     let mut attributes = attributes();
     attributes.ParentObject = device.cast();
-    let mut item: WDFWORKITEM = ptr::null_mut();
-    let _status = wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, &raw mut item);
+    let (_status, item) =
+        made(|handle| wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, handle));
     item
 }
 
 fn wait_lock() -> WDFWAITLOCK {
-    let mut lock: WDFWAITLOCK = ptr::null_mut();
-    let _status = wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock);
+    let (_status, lock) = made(|handle| wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, handle));
     lock
 }
 
@@ -193,8 +189,7 @@ fn make(number: usize, parent: WDFOBJECT) -> WDFOBJECT {
         ParentObject: parent,
         ..attributes()
     };
-    let mut object: WDFOBJECT = ptr::null_mut();
-    let _status = wdf!(WdfObjectCreate, &raw mut attributes, &raw mut object);
+    let (_status, object) = made(|handle| wdf!(WdfObjectCreate, &raw mut attributes, handle));
     if let Some(slot) = OBJECTS.get(number) {
         slot.store(object, Ordering::Relaxed);
     }
@@ -214,8 +209,8 @@ fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
     });
     let mut attributes = WDF_OBJECT_ATTRIBUTES { ContextTypeInfo: &raw const info, ..attributes() };
     for _ in 0..2 {
-        let mut context: PVOID = ptr::null_mut();
-        let status = wdf!(WdfObjectAllocateContext, d, &raw mut attributes, &raw mut context);
+        let (status, context) =
+            made(|handle| wdf!(WdfObjectAllocateContext, d, &raw mut attributes, handle));
         let found = wdf!(WdfObjectGetTypedContextWorker, d, &raw const info);
         let is_its = NT_SUCCESS(status) && found == context;
         wdk::println!("context {status:x} {is_its}");

@@ -2,9 +2,10 @@
 
 use core::{ptr, slice};
 
+use etw_driver_support::made;
 use wdk_sys::{
     KEY_READ, KEY_SET_VALUE, NTSTATUS, PVOID, ULONG, UNICODE_STRING, USHORT,
-    WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, WDFKEY, WDFSTRING,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
 };
 
 use crate::framework::{counted, utf16, wdf};
@@ -30,14 +31,15 @@ fn print_text(name: &str, status: NTSTATUS, text: &UNICODE_STRING) {
 
 /// Reads and prints the values.
 pub fn print(driver: WDFDRIVER) -> NTSTATUS {
-    let mut key: WDFKEY = ptr::null_mut();
-    let status = wdf!(
-        WdfDriverOpenParametersRegistryKey,
-        driver,
-        KEY_READ | KEY_SET_VALUE,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut key
-    );
+    let (status, key) = made(|handle| {
+        wdf!(
+            WdfDriverOpenParametersRegistryKey,
+            driver,
+            KEY_READ | KEY_SET_VALUE,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            handle
+        )
+    });
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
@@ -62,8 +64,8 @@ pub fn print(driver: WDFDRIVER) -> NTSTATUS {
         wdk::println!("length {length}");
         print_text("text", status, &text);
     }
-    let mut string: WDFSTRING = ptr::null_mut();
-    let _status = wdf!(WdfStringCreate, ptr::null(), WDF_NO_OBJECT_ATTRIBUTES, &raw mut string);
+    let (_status, string) =
+        made(|handle| wdf!(WdfStringCreate, ptr::null(), WDF_NO_OBJECT_ATTRIBUTES, handle));
     let status = wdf!(WdfRegistryQueryString, key, &raw const name, string);
     let mut text = UNICODE_STRING::default();
     wdf!(WdfStringGetUnicodeString, string, &raw mut text);

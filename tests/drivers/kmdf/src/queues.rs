@@ -8,7 +8,7 @@ use core::{
     sync::atomic::{AtomicBool, AtomicPtr, Ordering},
 };
 
-use etw_driver_support::sized;
+use etw_driver_support::{made, sized};
 use wdk_sys::{
     NT_SUCCESS, NTSTATUS, STATUS_CANCELLED, STATUS_SUCCESS, ULONG, WDF_IO_QUEUE_CONFIG,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_TIMER_CONFIG, WDFCONTEXT, WDFDEVICE, WDFOBJECT, WDFQUEUE,
@@ -44,9 +44,9 @@ fn config(dispatch: i32, power_managed: i32) -> WDF_IO_QUEUE_CONFIG {
 }
 
 fn create_queue(device: WDFDEVICE, mut config: WDF_IO_QUEUE_CONFIG) -> Result<WDFQUEUE, NTSTATUS> {
-    let mut queue: WDFQUEUE = ptr::null_mut();
-    let status =
-        wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue);
+    let (status, queue) = made(|handle| {
+        wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, handle)
+    });
     if NT_SUCCESS(status) { Ok(queue) } else { Err(status) }
 }
 
@@ -157,8 +157,7 @@ const fn context(number: usize) -> WDFCONTEXT {
 /// Retrieves the next request of the manual queue.
 fn retrieve() -> Result<WDFREQUEST, NTSTATUS> {
     let manual = MANUAL.load(Ordering::Relaxed);
-    let mut next: WDFREQUEST = ptr::null_mut();
-    let status = wdf!(WdfIoQueueRetrieveNextRequest, manual, &raw mut next);
+    let (status, next) = made(|handle| wdf!(WdfIoQueueRetrieveNextRequest, manual, handle));
     if NT_SUCCESS(status) { Ok(next) } else { Err(status) }
 }
 
@@ -279,8 +278,8 @@ fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULO
 fn retrieve_of_file(request: WDFREQUEST) {
     let manual = MANUAL.load(Ordering::Relaxed);
     let file = wdf!(WdfRequestGetFileObject, request);
-    let mut next: WDFREQUEST = ptr::null_mut();
-    let status = wdf!(WdfIoQueueRetrieveRequestByFileObject, manual, file, &raw mut next);
+    let (status, next) =
+        made(|handle| wdf!(WdfIoQueueRetrieveRequestByFileObject, manual, file, handle));
     if NT_SUCCESS(status) {
         complete(next, STATUS_SUCCESS);
     }
@@ -293,15 +292,9 @@ fn find(request: WDFREQUEST) {
     let mut found: WDFREQUEST = ptr::null_mut();
     let mut count = 0;
     loop {
-        let mut next: WDFREQUEST = ptr::null_mut();
-        let status = wdf!(
-            WdfIoQueueFindRequest,
-            manual,
-            found,
-            ptr::null_mut(),
-            ptr::null_mut(),
-            &raw mut next
-        );
+        let (status, next) = made(|handle| {
+            wdf!(WdfIoQueueFindRequest, manual, found, ptr::null_mut(), ptr::null_mut(), handle)
+        });
         if !found.is_null() {
             objects::dereference(found.cast());
         }
@@ -329,8 +322,8 @@ fn stop_and_wait(queue: WDFQUEUE, request: WDFREQUEST) {
     let mut config = sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(complete_from_timer) });
     let mut attributes = attributes();
     attributes.ParentObject = device_of(queue).cast();
-    let mut timer: WDFTIMER = ptr::null_mut();
-    let status = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut timer);
+    let (status, timer) =
+        made(|handle| wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, handle));
     if !NT_SUCCESS(status) {
         complete(request, status);
         return;

@@ -6,16 +6,16 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
-use etw_driver_support::{nt, sized};
+use etw_driver_support::{made, nt, sized};
 use wdk_sys::{
     IO_STACK_LOCATION, IRP, NT_SUCCESS, NTSTATUS, PVOID, PWDF_REQUEST_COMPLETION_PARAMS,
     PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_IO_TARGET_OPEN_PARAMS, WDF_NO_OBJECT_ATTRIBUTES,
-    WDF_REQUEST_PARAMETERS, WDFCONTEXT, WDFDEVICE, WDFIOTARGET, WDFMEMORY, WDFREQUEST,
+    WDF_REQUEST_PARAMETERS, WDFCONTEXT, WDFDEVICE, WDFIOTARGET, WDFREQUEST,
 };
 
 use crate::{
     commands,
-    framework::{answer, attributes, complete, wdf},
+    framework::{answer, attributes, complete, memory, wdf},
 };
 
 const METHOD_MASK: ULONG = 3;
@@ -101,8 +101,8 @@ fn print_buffers(request: WDFREQUEST) {
     let method = control.IoControlCode & METHOD_MASK;
     // SAFETY: the IRP is not an associated IRP.
     let system = unsafe { irp.AssociatedIrp.SystemBuffer };
-    let mut output: PVOID = ptr::null_mut();
-    let status = wdf!(WdfRequestRetrieveOutputBuffer, request, 1, &raw mut output, ptr::null_mut());
+    let (status, output) =
+        made(|handle| wdf!(WdfRequestRetrieveOutputBuffer, request, 1, handle, ptr::null_mut()));
     let mapped = if irp.MdlAddress.is_null() {
         "none"
     } else {
@@ -139,28 +139,10 @@ fn print_second(request: WDFREQUEST) {
     wdk::println!("second {text}");
 }
 
-/// Creates a memory object with these bytes.
-fn memory(bytes: &[u8]) -> WDFMEMORY {
-    let mut memory: WDFMEMORY = ptr::null_mut();
-    let mut buffer: PVOID = ptr::null_mut();
-    let _status = wdf!(
-        WdfMemoryCreate,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
-        0,
-        bytes.len(),
-        &raw mut memory,
-        &raw mut buffer
-    );
-    // SAFETY: the framework returned a buffer of this length.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
-    memory
-}
-
 /// Sends a request of the driver to its own device. The request's completion completes the command.
 fn send_own(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
-    let mut target: WDFIOTARGET = ptr::null_mut();
-    let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
+    let (_status, target) =
+        made(|handle| wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, handle));
     let mut parameters = sized!(WDF_IO_TARGET_OPEN_PARAMS {
         Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenUseExistingDevice,
         TargetDeviceObject: wdf!(WdfDeviceWdmGetDeviceObject, device)
@@ -170,7 +152,8 @@ fn send_own(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
     let mut attributes = attributes();
     attributes.ParentObject = device.cast();
     let _status = wdf!(WdfRequestCreate, &raw mut attributes, target, &raw mut own);
-    let (input, output) = (memory(b"stressed"), memory(b"........"));
+    let (input, output) =
+        (memory(b"stressed", ptr::null_mut()), memory(b"........", ptr::null_mut()));
     let formatted = wdf!(
         WdfIoTargetFormatRequestForIoctl,
         target,

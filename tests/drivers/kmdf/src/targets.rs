@@ -5,17 +5,17 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::sized;
+use etw_driver_support::{made, sized};
 use wdk_sys::{
-    NT_SUCCESS, NTSTATUS, PVOID, PWDF_REQUEST_COMPLETION_PARAMS, STATUS_SUCCESS, ULONG,
+    NT_SUCCESS, NTSTATUS, PWDF_REQUEST_COMPLETION_PARAMS, STATUS_SUCCESS, ULONG,
     WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR, WDF_NO_OBJECT_ATTRIBUTES,
     WDF_REQUEST_REUSE_PARAMS, WDF_REQUEST_SEND_OPTIONS, WDFCONTEXT, WDFDEVICE, WDFIOTARGET,
-    WDFMEMORY, WDFREQUEST,
+    WDFREQUEST,
 };
 
 use crate::{
     commands,
-    framework::{attributes, complete, counted, irql, utf16, wdf},
+    framework::{complete, counted, irql, memory, utf16, wdf},
 };
 
 const NAME: [u16; 17] = utf16(br"\Device\Simulated");
@@ -69,8 +69,8 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
 
 /// Creates a target, and opens it by the device's name.
 fn open(device: WDFDEVICE) -> WDFIOTARGET {
-    let mut target: WDFIOTARGET = ptr::null_mut();
-    let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
+    let (_status, target) =
+        made(|handle| wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, handle));
     let created = wdf!(WdfIoTargetGetState, target);
     let mut parameters = sized!(WDF_IO_TARGET_OPEN_PARAMS {
         Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenByName,
@@ -86,8 +86,8 @@ fn open(device: WDFDEVICE) -> WDFIOTARGET {
 
 /// Opens the next lower device by its object, and sends it a device control.
 fn open_object(device: WDFDEVICE) {
-    let mut target: WDFIOTARGET = ptr::null_mut();
-    let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
+    let (_status, target) =
+        made(|handle| wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, handle));
     let lower = wdf!(WdfDeviceWdmGetAttachedDevice, device);
     let mut parameters = sized!(WDF_IO_TARGET_OPEN_PARAMS {
         Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenUseExistingDevice,
@@ -179,30 +179,10 @@ fn synchronously(device: WDFDEVICE) {
     wdf!(WdfObjectDelete, target.cast());
 }
 
-/// Creates a memory object with these bytes.
-fn memory(bytes: &[u8], parent: WDFREQUEST) -> WDFMEMORY {
-    let mut memory: WDFMEMORY = ptr::null_mut();
-    let mut buffer: PVOID = ptr::null_mut();
-    let mut attributes = attributes();
-    attributes.ParentObject = parent.cast();
-    let _status = wdf!(
-        WdfMemoryCreate,
-        &raw mut attributes,
-        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
-        0,
-        bytes.len(),
-        &raw mut memory,
-        &raw mut buffer
-    );
-    // SAFETY: the framework returned a buffer of this length, which does not overlap the bytes.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
-    memory
-}
-
 /// Creates a request for the device control, and formats it.
 fn create(target: WDFIOTARGET) -> WDFREQUEST {
-    let mut request: WDFREQUEST = ptr::null_mut();
-    let _status = wdf!(WdfRequestCreate, WDF_NO_OBJECT_ATTRIBUTES, target, &raw mut request);
+    let (_status, request) =
+        made(|handle| wdf!(WdfRequestCreate, WDF_NO_OBJECT_ATTRIBUTES, target, handle));
     SENT.store(request, Ordering::Relaxed);
     format(target, request);
     request
@@ -214,9 +194,9 @@ fn format(target: WDFIOTARGET, request: WDFREQUEST) {
         target,
         request,
         CODE,
-        memory(b"ping", request),
+        memory(b"ping", request.cast()),
         ptr::null_mut(),
-        memory(&[0; 8], request),
+        memory(&[0; 8], request.cast()),
         ptr::null_mut()
     );
     if !NT_SUCCESS(status) {
@@ -228,11 +208,7 @@ fn format(target: WDFIOTARGET, request: WDFREQUEST) {
 fn send(device: WDFDEVICE, flags: ULONG, timeout: i64) -> u8 {
     let target = open(device);
     let request = create(target);
-    let mut options = WDF_REQUEST_SEND_OPTIONS {
-        Size: size_of::<WDF_REQUEST_SEND_OPTIONS>() as u32,
-        Flags: flags,
-        Timeout: timeout,
-    };
+    let mut options = sized!(WDF_REQUEST_SEND_OPTIONS { Flags: flags, Timeout: timeout });
     wdf!(
         WdfRequestSetCompletionRoutine,
         request,

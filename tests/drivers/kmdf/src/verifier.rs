@@ -2,9 +2,9 @@
 
 use core::ptr;
 
+use etw_driver_support::made;
 use wdk_sys::{
-    GUID, PVOID, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES, WDFCOLLECTION, WDFDEVICE, WDFKEY,
-    WDFREQUEST, WDFSTRING,
+    GUID, PVOID, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFREQUEST,
 };
 
 use crate::{
@@ -82,27 +82,26 @@ const SECOND: [u16; 3] = utf16(b"two");
 
 /// Writes a value of two strings, and reads it into a collection.
 fn use_strings(device: WDFDEVICE) {
-    let mut key: WDFKEY = ptr::null_mut();
-    let opened = wdf!(
-        WdfDeviceOpenRegistryKey,
-        device,
-        wdk_sys::PLUGPLAY_REGKEY_DEVICE,
-        wdk_sys::KEY_READ | wdk_sys::KEY_SET_VALUE,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut key
-    );
+    let (opened, key) = made(|handle| {
+        wdf!(
+            WdfDeviceOpenRegistryKey,
+            device,
+            wdk_sys::PLUGPLAY_REGKEY_DEVICE,
+            wdk_sys::KEY_READ | wdk_sys::KEY_SET_VALUE,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            handle
+        )
+    });
     let mut attributes = child_of(device.cast());
-    let mut strings: WDFCOLLECTION = ptr::null_mut();
-    let _status = wdf!(WdfCollectionCreate, &raw mut attributes, &raw mut strings);
+    let (_status, strings) = made(|handle| wdf!(WdfCollectionCreate, &raw mut attributes, handle));
     for text in [counted(&FIRST), counted(&SECOND)] {
-        let mut string: WDFSTRING = ptr::null_mut();
-        let _status = wdf!(WdfStringCreate, &raw const text, &raw mut attributes, &raw mut string);
+        let (_status, string) =
+            made(|handle| wdf!(WdfStringCreate, &raw const text, &raw mut attributes, handle));
         let _status = wdf!(WdfCollectionAdd, strings, string.cast());
     }
     let name = counted(&NAME);
     let assigned = wdf!(WdfRegistryAssignMultiString, key, &raw const name, strings);
-    let mut found: WDFCOLLECTION = ptr::null_mut();
-    let _status = wdf!(WdfCollectionCreate, &raw mut attributes, &raw mut found);
+    let (_status, found) = made(|handle| wdf!(WdfCollectionCreate, &raw mut attributes, handle));
     let queried =
         wdf!(WdfRegistryQueryMultiString, key, &raw const name, &raw mut attributes, found);
     let count = wdf!(WdfCollectionGetCount, found);

@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use etw_driver_support::{Service, config, counted, create_driver, wdf};
+use etw_driver_support::{Service, config, counted, create_driver, made, wdf};
 use etw_probes_interface::{ASK_IN_DRIVER_ENTRY, Ask, place};
 use wdk_sys::{
     DRIVER_OBJECT, KEY_READ, KEY_WRITE, NT_SUCCESS, NTSTATUS, WDF_DRIVER_CONFIG,
@@ -37,14 +37,15 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
 /// Returns whether the service's parameters make the driver run probes in `DriverEntry`, and clears
 /// the value for the next load.
 fn is_to_ask(driver: WDFDRIVER) -> bool {
-    let mut key: WDFKEY = ptr::null_mut();
-    let status = wdf!(
-        WdfDriverOpenParametersRegistryKey,
-        driver,
-        KEY_READ | KEY_WRITE,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut key,
-    );
+    let (status, key) = made(|handle| {
+        wdf!(
+            WdfDriverOpenParametersRegistryKey,
+            driver,
+            KEY_READ | KEY_WRITE,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            handle,
+        )
+    });
     if !NT_SUCCESS(status) {
         return false;
     }

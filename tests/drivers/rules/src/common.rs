@@ -1,8 +1,6 @@
 //! The provider, the pool tag and the locks that the faults share.
 
-use core::ptr;
-
-use etw_driver_support::{guid, wdf};
+use etw_driver_support::{guid, made, wdf};
 use wdk_sys::{GUID, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK};
 
 /// `{7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4}`.
@@ -17,8 +15,7 @@ pub const TAG: u32 = u32::from_le_bytes(*b"Leak");
 
 /// Creates a spin lock. Returns null if there is not enough memory.
 pub fn create_lock() -> WDFSPINLOCK {
-    let mut lock = ptr::null_mut();
-    let _status = wdf!(WdfSpinLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock,);
+    let (_status, lock) = made(|handle| wdf!(WdfSpinLockCreate, WDF_NO_OBJECT_ATTRIBUTES, handle,));
     lock
 }
 

@@ -10,7 +10,7 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU64, Ordering},
 };
 
-use etw_driver_support::{guid, nt, wdf};
+use etw_driver_support::{guid, made, nt, wdf};
 use wdk_sys::{
     EVENT_DESCRIPTOR, GUID, LARGE_INTEGER, LPCGUID, NT_SUCCESS, NTSTATUS, PETWENABLECALLBACK,
     PEVENT_FILTER_DESCRIPTOR, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, POOL_FLAG_UNINITIALIZED,
@@ -273,8 +273,7 @@ callback! {
 }
 
 fn holds_a_lock_over_unregister() {
-    let mut lock: WDFWAITLOCK = ptr::null_mut();
-    let _status = wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock,);
+    let (_status, lock) = made(|handle| wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, handle,));
     LOCK.store(lock.cast(), Ordering::Relaxed);
     register(Some(takes_a_lock));
     hold(lock);

@@ -11,13 +11,13 @@
 mod devices;
 mod trace;
 
-use core::{fmt::Display, ptr};
+use core::fmt::Display;
 
-use etw_driver_support::{Service, config, create_driver, wdf};
+use etw_driver_support::{Service, config, create_driver, made, wdf};
 use wdk_etw::{debug_print, emit};
 use wdk_sys::{
     DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, WDF_DRIVER_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
 };
 
 use crate::devices::provider::Arrival;
@@ -49,8 +49,8 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
 
 /// Creates a device (`EvtDriverDeviceAdd`, at `PASSIVE_LEVEL`).
 extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
-    let mut device: WDFDEVICE = ptr::null_mut();
-    let status = wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device);
+    let (status, _device) =
+        made(|handle| wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, handle));
     let arrival = if NT_SUCCESS(status) { Arrival::Added } else { Arrival::Failed };
     emit!(devices::provider::device_added(arrival));
     emit!(devices::provider::first_device(), once);

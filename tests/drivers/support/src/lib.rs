@@ -75,7 +75,11 @@ macro_rules! nt {
 macro_rules! sized {
     ($type:path { $($field:ident: $value:expr),* $(,)? }) => {{
         type Structure = $type;
-        Structure { Size: size_of::<Structure>() as u32, $($field: $value,)* ..Structure::default() }
+        #[allow(clippy::needless_update, reason = "the call can name all fields")]
+        {
+            let size = size_of::<Structure>() as u32;
+            Structure { Size: size, $($field: $value,)* ..Structure::default() }
+        }
     }};
 }
 
@@ -164,6 +168,13 @@ pub fn attributes(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
             wdk_sys::_WDF_SYNCHRONIZATION_SCOPE::WdfSynchronizationScopeInheritFromParent,
         ParentObject: parent
     })
+}
+
+/// Creates an object. Returns the status and the handle.
+pub fn made<T>(create: impl FnOnce(*mut *mut T) -> NTSTATUS) -> (NTSTATUS, *mut T) {
+    let mut handle = ptr::null_mut();
+    let status = create(&raw mut handle);
+    (status, handle)
 }
 
 /// Returns the current IRQL.

@@ -5,7 +5,7 @@ use core::{
     sync::atomic::{AtomicU16, AtomicU32, Ordering},
 };
 
-use etw_driver_support::{at_irql, counted, nt, utf16};
+use etw_driver_support::{at_irql, counted, made, nt, utf16};
 use wdk_sys::{
     _IO_ERROR_LOG_PACKET, DEVICE_OBJECT, FILE_OBJECT, FILE_READ_ACCESS, FILE_READ_DATA,
     IO_STACK_LOCATION, IRP, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL,
@@ -149,10 +149,9 @@ fn answer(numbers: &[u32], buffer: *mut u8, length: usize) -> usize {
 /// Opens a device by name. Returns the status, the file and the device.
 fn open(mut name: UNICODE_STRING) -> (u32, *mut FILE_OBJECT, *mut DEVICE_OBJECT) {
     let mut file: *mut FILE_OBJECT = ptr::null_mut();
-    let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
-    let status = nt!(
-        IoGetDeviceObjectPointer, &raw mut name, FILE_READ_DATA, &raw mut file, &raw mut device
-    );
+    let (status, device) = made(|handle| {
+        nt!(IoGetDeviceObjectPointer, &raw mut name, FILE_READ_DATA, &raw mut file, handle)
+    });
     (status.cast_unsigned(), file, device)
 }
 

@@ -2,21 +2,23 @@
 
 use core::{
     ffi::c_void,
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use etw_driver_support::utf16;
+use etw_driver_support::{counted, utf16};
+use wdk_sys::{
+    NTSTATUS, PEX_CALLBACK_FUNCTION, PVOID, STATUS_ACCESS_DENIED, STATUS_CALLBACK_BYPASS,
+    STATUS_OBJECT_NAME_NOT_FOUND,
+};
 
-use super::common::{ALL, NOT_FOUND, close, create, open};
+use super::common::{ALL, close, create, open};
 use crate::{
-    call::{address, at, call, driver, low, same},
+    call::{NULL, at, call, driver, field, pointer, same, set_field},
     names::{is_text, with_attributes, with_string},
     objects::{Object, wait},
     threads,
 };
 
-const DENIED: u32 = 0xC000_0022;
-const BYPASS: u32 = 0xC000_0503;
 const KEY: &[u8] = br"\Registry\Machine\Software\Watched";
 
 /// The notifications: each is 100 times the registration's context plus the class.
@@ -44,14 +46,14 @@ mod action {
 }
 static ACTION: AtomicUsize = AtomicUsize::new(0);
 /// The key that callbacks use.
-static KEY_HANDLE: AtomicU64 = AtomicU64::new(0);
+static KEY_HANDLE: AtomicPtr<c_void> = AtomicPtr::new(NULL);
 /// The event that a callback sets.
-static EVENT: AtomicU64 = AtomicU64::new(0);
+static EVENT: AtomicPtr<c_void> = AtomicPtr::new(NULL);
 /// Set while a callback performs an operation itself.
 static IS_NESTED: AtomicBool = AtomicBool::new(false);
 
 /// Returns the status of `body`, or success if a callback is already performing an operation.
-fn nested(body: impl FnOnce() -> u32) -> u32 {
+fn nested(body: impl FnOnce() -> NTSTATUS) -> NTSTATUS {
     if IS_NESTED.swap(true, Ordering::Relaxed) {
         return 0;
     }
@@ -61,57 +63,56 @@ fn nested(body: impl FnOnce() -> u32) -> u32 {
 }
 
 /// Returns a reference to the object of a key.
-fn object_of(key: u64) -> u64 {
-    let mut object = 0_u64;
-    let status = call!("ObReferenceObjectByHandle", key, 0, 0, 0, at(&mut object), 0);
-    same!(low(status), 0);
+fn object_of(key: PVOID) -> PVOID {
+    let mut object = NULL;
+    same!(call!(ObReferenceObjectByHandle, key, 0, NULL, 0, &mut object, NULL), 0);
     object
 }
 
 /// Performs [`ACTION`] for an operation on a key. Returns the status if there is an action.
-fn act(context: u64, class: u64, information: u64) -> Option<u32> {
+fn act(context: usize, class: usize, information: PVOID) -> Option<NTSTATUS> {
     /// The offsets of `ResultObject` and `ReturnStatus`.
-    const RESULT_OBJECT: u64 = 72;
-    const RETURN_STATUS: u64 = 24;
+    const RESULT_OBJECT: usize = 72;
+    const RETURN_STATUS: usize = 24;
     let lower = context == 2;
     Some(match (ACTION.load(Ordering::Relaxed), class) {
         (action::FAIL, 27) if lower => {
-            call!("ObfDereferenceObject", field::<u64>(information, 0));
-            set(information, RETURN_STATUS, DENIED);
-            BYPASS
+            call!(ObfDereferenceObject, field::<PVOID>(information, 0));
+            set_field(information, RETURN_STATUS, STATUS_ACCESS_DENIED);
+            STATUS_CALLBACK_BYPASS
         }
         (action::FAIL, 27) => {
             same!(field::<u64>(information, 0), 0);
-            same!(field::<u32>(information, 8), DENIED);
+            same!(field::<u32>(information, 8), STATUS_ACCESS_DENIED);
             0
         }
         (action::CREATE, 26) if lower => nested(|| {
-            let (status, key, _) = create(0, KEY, ALL, 0);
+            let (status, key, _) = create(NULL, KEY, ALL, 0);
             same!(status, 0);
-            set(field(information, RESULT_OBJECT), 0, object_of(key));
+            set_field(field(information, RESULT_OBJECT), 0, object_of(key));
             close(key);
-            BYPASS
+            STATUS_CALLBACK_BYPASS
         }),
         (action::SUCCEED, 29) if lower => {
             let object = object_of(KEY_HANDLE.load(Ordering::Relaxed));
-            set(field(field(information, 16), RESULT_OBJECT), 0, object);
-            set(information, RETURN_STATUS, 0_u32);
-            BYPASS
+            set_field(field(field(information, 16), RESULT_OBJECT), 0, object);
+            set_field(information, RETURN_STATUS, 0_u32);
+            STATUS_CALLBACK_BYPASS
         }
         (action::SUCCEED, 29) => {
             same!(field::<u64>(information, 0) != 0, true);
             same!(field::<u32>(information, 8), 0);
             0
         }
-        (action::BYPASS, 26) if lower => BYPASS,
+        (action::BYPASS, 26) if lower => STATUS_CALLBACK_BYPASS,
         (action::UNREGISTER, 30) if !lower => {
-            call!("CmUnRegisterCallback", COOKIES[1].load(Ordering::Relaxed));
+            call!(CmUnRegisterCallback, COOKIES[1].load(Ordering::Relaxed));
             0
         }
         (action::WAIT, 30) if !lower => {
-            call!("KeSetEvent", EVENT.load(Ordering::Relaxed), 0, 0);
+            call!(KeSetEvent, EVENT.load(Ordering::Relaxed), 0, 0);
             let mut interval = -100_000_i64;
-            same!(low(call!("KeDelayExecutionThread", 0, 0, at(&mut interval))), 0);
+            same!(call!(KeDelayExecutionThread, 0, 0, &mut interval), 0);
             0
         }
         (action::OTHER_KEY, 26) => 0,
@@ -123,29 +124,18 @@ fn act(context: u64, class: u64, information: u64) -> Option<u32> {
     })
 }
 
-const fn field<T: Copy>(structure: u64, offset: u64) -> T {
-    // SAFETY: the kernel passes a structure with the field.
-    unsafe { ((structure + offset) as *const T).read() }
-}
-
-const fn set<T>(structure: u64, offset: u64, value: T) {
-    // SAFETY: the kernel passes a structure with the field, which callbacks may change.
-    unsafe { ((structure + offset) as *mut T).write(value) }
-}
-
 /// Returns whether the structure's counted string at `string` is `text`.
-fn is_named(string: u64, text: &[u8]) -> bool {
+fn is_named(string: PVOID, text: &[u8]) -> bool {
     let length = field::<u16>(string, 0).into();
     // SAFETY: the kernel passes a string with this length.
-    let units =
-        unsafe { core::slice::from_raw_parts(field::<u64>(string, 8) as *const u8, length) };
+    let units = unsafe { core::slice::from_raw_parts(field::<*const u8>(string, 8), length) };
     is_text(units, text)
 }
 
-unsafe extern "C" fn callback(context: u64, class: u64, information: u64) -> u32 {
-    let class = class & 0xFFFF_FFFF;
+unsafe extern "C" fn callback(context: PVOID, class: PVOID, information: PVOID) -> NTSTATUS {
+    let (context, class) = (context.addr(), class.addr() & 0xFFFF_FFFF);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    LOG[number % LOG.len()].store(100 * context + class, Ordering::Relaxed);
+    LOG[number % LOG.len()].store(100 * context as u64 + class as u64, Ordering::Relaxed);
     if let Some(status) = act(context, class, information) {
         return status;
     }
@@ -153,30 +143,34 @@ unsafe extern "C" fn callback(context: u64, class: u64, information: u64) -> u32
         1 if context == 1 && is_named(field(information, 8), b"Replaced") => {
             return nested(|| {
                 same!(set_value(KEY_HANDLE.load(Ordering::Relaxed), b"Replaced"), 0);
-                BYPASS
+                STATUS_CALLBACK_BYPASS
             });
         }
-        1 if context == 2 && is_named(field(information, 8), b"Blocked") => return DENIED,
-        1 if context == 2 && is_named(field(information, 8), b"Bypassed") => return BYPASS,
+        1 if context == 2 && is_named(field(information, 8), b"Blocked") => {
+            return STATUS_ACCESS_DENIED;
+        }
+        1 if context == 2 && is_named(field(information, 8), b"Bypassed") => {
+            return STATUS_CALLBACK_BYPASS;
+        }
         1 => same!(field::<u32>(information, 20), 4),
         26 => {
             same!(is_named(field(information, 0), KEY), true);
             same!(field::<u64>(information, 104), 1);
             names_of_root(context, field(information, 8));
-            set(information, 80, 0x1000 + context);
+            set_field(information, 80, 0x1000 + context);
         }
         27 => {
             same!(field::<u32>(information, 8), 0);
             same!(field::<u64>(information, 32), 0x1000 + context);
-            let object: u64 = field(information, 0);
-            let cookie = COOKIES[context as usize].as_ptr();
+            let object: PVOID = field(information, 0);
+            let cookie = COOKIES[context].as_ptr();
             if context == 1 {
-                same!(low(call!("CmSetCallbackObjectContext", object, cookie, 0x55, 0)), 0);
+                same!(call!(CmSetCallbackObjectContext, object, cookie, pointer(0x55), NULL), 0);
             }
         }
         22 if context == 2 => {
-            set(information, 24, DENIED);
-            return BYPASS;
+            set_field(information, 24, STATUS_ACCESS_DENIED);
+            return STATUS_CALLBACK_BYPASS;
         }
         23 => {
             same!(field::<u64>(information, 40), if context == 1 { 0x55 } else { 0 });
@@ -188,20 +182,20 @@ unsafe extern "C" fn callback(context: u64, class: u64, information: u64) -> u32
 }
 
 /// The root of an absolute name is the registry's root.
-fn names_of_root(context: u64, root: u64) {
+fn names_of_root(context: usize, root: PVOID) {
     const ROOT: &[u8] = br"\REGISTRY";
-    let (mut id, mut name) = (0_u64, 0_u64);
-    let cookie = COOKIES[context as usize].as_ptr();
-    let get = |id: &mut u64, name: &mut u64, flags: u64| {
-        low(call!("CmCallbackGetKeyObjectIDEx", cookie, root, at(id), at(name), flags))
+    let (mut id, mut name) = (0_u64, NULL);
+    let cookie = COOKIES[context].as_ptr();
+    let get = |id: &mut u64, name: &mut PVOID, flags: u64| {
+        call!(CmCallbackGetKeyObjectIDEx, cookie, root, id, name, flags)
     };
-    same!(get(&mut id, &mut name, 1), 0xC000_000D);
+    same!(get(&mut id, &mut name, 1), 0xC000_000D_u32);
     same!(get(&mut id, &mut name, 0), 0);
     same!(is_named(name, ROOT), true);
-    call!("CmCallbackReleaseKeyObjectIDEx", name);
+    call!(CmCallbackReleaseKeyObjectIDEx, name);
     let mut other = 0_u64;
-    let status = call!("CmCallbackGetKeyObjectID", cookie, root, at(&mut other), at(&mut name));
-    same!((low(status), other) == (0, id), true);
+    let status = call!(CmCallbackGetKeyObjectID, cookie, root, &mut other, &mut name);
+    same!((status, other) == (0, id), true);
     same!(is_named(name, ROOT), true);
 }
 
@@ -214,21 +208,22 @@ fn notified(line: u32, expected: &[u64]) {
     }
 }
 
-fn set_value(key: u64, name: &[u8]) -> u32 {
+fn set_value(key: PVOID, name: &[u8]) -> NTSTATUS {
     let mut data = 7_u32;
-    with_string(name, |name| low(call!("ZwSetValueKey", key, name, 0, 4, at(&mut data), 4)))
+    with_string(name, |name| call!(ZwSetValueKey, key, name, 0, 4, &mut data, 4))
 }
 
 /// Registers the callbacks.
 fn register() {
     static ALTITUDES: [[u16; 6]; 2] = [utf16(b"400000"), utf16(b"321000")];
-    let routine = address(callback as *const c_void);
+    let routine: PEX_CALLBACK_FUNCTION = Some(callback);
     // The lower altitude is registered first.
     for context in [2, 1] {
-        let mut altitude = [0x000C_000C_u64, ALTITUDES[context - 1].as_ptr() as u64];
+        let mut altitude = counted(&ALTITUDES[context - 1]);
         let (name, driver, cookie) = (at(&mut altitude), driver(), COOKIES[context].as_ptr());
-        let status = call!("CmRegisterCallbackEx", routine, name, driver, context, cookie, 0);
-        same!(low(status), 0);
+        let status =
+            call!(CmRegisterCallbackEx, routine, name, driver, pointer(context), cookie, NULL);
+        same!(status, 0);
     }
 }
 
@@ -236,13 +231,13 @@ fn register() {
 fn unregister() {
     for context in [1, 2] {
         let cookie = COOKIES[context].load(Ordering::Relaxed);
-        same!(low(call!("CmUnRegisterCallback", cookie)), 0);
+        same!(call!(CmUnRegisterCallback, cookie), 0);
     }
 }
 
 /// Creates the key whose operations are watched, and lets the callbacks use it.
-fn watched(line: u32) -> u64 {
-    let (status, key, _) = create(0, KEY, ALL, 0);
+fn watched(line: u32) -> PVOID {
+    let (status, key, _) = create(NULL, KEY, ALL, 0);
     same!(status, 0);
     notified(line, &[126, 226, 227, 127]);
     KEY_HANDLE.store(key, Ordering::Relaxed);
@@ -258,38 +253,36 @@ pub fn run() {
     same!(set_value(key, b"Plain"), 0);
     notified(line!(), &[101, 201, 216, 116]);
     // A callback prevents the operation, or performs it itself.
-    same!(set_value(key, b"Blocked"), DENIED);
+    same!(set_value(key, b"Blocked"), STATUS_ACCESS_DENIED);
     notified(line!(), &[101, 201, 116]);
     same!(set_value(key, b"Bypassed"), 0);
     notified(line!(), &[101, 201, 116]);
     let mut length = 0_u32;
     for name in [b"Blocked".as_slice(), b"Bypassed"] {
-        let status = with_string(name, |name| {
-            low(call!("ZwQueryValueKey", key, name, 2, 0, 0, at(&mut length)))
-        });
-        same!(status, NOT_FOUND);
+        let status =
+            with_string(name, |name| call!(ZwQueryValueKey, key, name, 2, NULL, 0, &mut length));
+        same!(status, STATUS_OBJECT_NAME_NOT_FOUND);
         notified(line!(), &[108, 208, 223, 123]);
     }
     // A callback changes the status.
     let mut buffer = [0_u8; 100];
-    let status = call!("ZwQueryKey", key, 0, at(&mut buffer), 100, at(&mut length));
-    same!(low(status), DENIED);
+    same!(call!(ZwQueryKey, key, 0, &mut buffer, 100, &mut length), STATUS_ACCESS_DENIED);
     notified(line!(), &[107, 207, 222, 122]);
-    same!(low(call!("ZwFlushKey", key)), 0);
+    same!(call!(ZwFlushKey, key), 0);
     notified(line!(), &[130, 230, 231, 131]);
-    let mut handle = 0_u64;
+    let mut handle = NULL;
     let missing = with_attributes(key, b"Missing", 0x240, |attributes| {
-        low(call!("ZwOpenKey", at(&mut handle), ALL, attributes))
+        call!(ZwOpenKey, &mut handle, ALL, attributes)
     });
-    same!(missing, NOT_FOUND);
+    same!(missing, STATUS_OBJECT_NAME_NOT_FOUND);
     notified(line!(), &[128, 228, 229, 129]);
-    same!(low(call!("ZwDeleteKey", key)), 0);
+    same!(call!(ZwDeleteKey, key), 0);
     notified(line!(), &[100, 200, 215, 115]);
     close(key);
     notified(line!(), &CLOSURE);
     unregister();
-    let (_, key, _) = create(0, KEY, ALL, 0);
-    same!(low(call!("ZwDeleteKey", key)), 0);
+    let (_, key, _) = create(NULL, KEY, ALL, 0);
+    same!(call!(ZwDeleteKey, key), 0);
     close(key);
     notified(line!(), &[]);
 }
@@ -311,14 +304,13 @@ pub fn refer() {
     register();
     let key = watched(line!());
     let object = object_of(key);
-    let mut other = 0_u64;
-    let status = call!("ObOpenObjectByPointer", object, 0x200, 0, ALL, 0, 0, at(&mut other));
-    same!(low(status), 0);
+    let mut other = NULL;
+    same!(call!(ObOpenObjectByPointer, object, 0x200, NULL, ALL, NULL, 0, &mut other), 0);
     close(key);
     notified(line!(), &[]);
     close(other);
     notified(line!(), &CLOSURE);
-    call!("ObfDereferenceObject", object);
+    call!(ObfDereferenceObject, object);
     notified(line!(), &[]);
     unregister();
 }
@@ -327,8 +319,8 @@ pub fn refer() {
 pub fn open_of_driver() {
     register();
     ACTION.store(action::OTHER_KEY, Ordering::Relaxed);
-    let mut key = 0_u64;
-    same!(low(call!("IoOpenDriverRegistryKey", driver(), 0, ALL, 0, at(&mut key))), 0);
+    let mut key = NULL;
+    same!(call!(IoOpenDriverRegistryKey, driver(), 0, ALL, 0, &mut key), 0);
     notified(line!(), &[126, 226, 227, 127]);
     close(key);
     notified(line!(), &[114, 214, 225, 125]);
@@ -339,7 +331,7 @@ pub fn open_of_driver() {
 pub fn fail() {
     register();
     ACTION.store(action::FAIL, Ordering::Relaxed);
-    same!(create(0, KEY, ALL, 0).0, DENIED);
+    same!(create(NULL, KEY, ALL, 0).0, STATUS_ACCESS_DENIED);
     notified(line!(), &[126, 226, 227, 127]);
     unregister();
 }
@@ -348,7 +340,7 @@ pub fn fail() {
 pub fn provide() {
     register();
     ACTION.store(action::CREATE, Ordering::Relaxed);
-    let (status, key, _) = create(0, KEY, ALL, 0);
+    let (status, key, _) = create(NULL, KEY, ALL, 0);
     same!(status, 0);
     notified(line!(), &[126, 226, 127]);
     close(key);
@@ -367,7 +359,7 @@ pub fn provide() {
 }
 
 unsafe extern "C" fn flush(key: *mut c_void) {
-    same!(low(call!("ZwFlushKey", key)), 0);
+    same!(call!(ZwFlushKey, key), 0);
 }
 
 /// The removal of a registration waits for the callback that another thread runs.
@@ -375,24 +367,24 @@ pub fn wait_for_callback() {
     register();
     let key = watched(line!());
     let mut event = Object::new();
-    call!("KeInitializeEvent", event.at(), 0, 0);
+    call!(KeInitializeEvent, event.at(), 0, 0);
     EVENT.store(event.at(), Ordering::Relaxed);
     ACTION.store(action::WAIT, Ordering::Relaxed);
     let thread = threads::start(flush, key);
     same!(wait(event.at()), 0);
-    same!(low(call!("CmUnRegisterCallback", COOKIES[1].load(Ordering::Relaxed))), 0);
+    same!(call!(CmUnRegisterCallback, COOKIES[1].load(Ordering::Relaxed)), 0);
     notified(line!(), &[130, 230, 231, 131, 140]);
     threads::join(thread);
     close(key);
     notified(line!(), &[214, 225]);
-    same!(low(call!("CmUnRegisterCallback", COOKIES[2].load(Ordering::Relaxed))), 0);
+    same!(call!(CmUnRegisterCallback, COOKIES[2].load(Ordering::Relaxed)), 0);
 }
 
 /// Prevents a creation without a key.
 pub fn provide_nothing() {
     register();
     ACTION.store(action::BYPASS, Ordering::Relaxed);
-    create(0, KEY, ALL, 0);
+    create(NULL, KEY, ALL, 0);
 }
 
 /// Removes a registration in its callback.
@@ -400,5 +392,5 @@ pub fn unregister_inside() {
     register();
     let key = watched(line!());
     ACTION.store(action::UNREGISTER, Ordering::Relaxed);
-    call!("ZwFlushKey", key);
+    call!(ZwFlushKey, key);
 }

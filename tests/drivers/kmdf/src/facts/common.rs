@@ -6,7 +6,7 @@ use core::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
-use etw_driver_support::nt;
+use etw_driver_support::{made, nt};
 use wdk_sys::{LARGE_INTEGER, NTSTATUS, WDF_OBJECT_ATTRIBUTES, WDFOBJECT};
 
 use crate::framework::wdf;
@@ -64,13 +64,6 @@ pub const fn letters(text: &[u8]) -> u64 {
 pub fn wait(milliseconds: i64) {
     let mut interval = LARGE_INTEGER { QuadPart: -10_000 * milliseconds };
     let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut interval);
-}
-
-/// Creates an object. Returns the status and the handle.
-pub fn made<T>(create: impl FnOnce(*mut *mut T) -> NTSTATUS) -> (NTSTATUS, *mut T) {
-    let mut handle = ptr::null_mut();
-    let status = create(&raw mut handle);
-    (status, handle)
 }
 
 /// Creates a general object.

@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use etw_driver_support::{guid, sized};
+use etw_driver_support::{guid, made, sized};
 use wdk_sys::{
     GUID, NTSTATUS, PWDFDEVICE_INIT, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
     STATUS_INVALID_SECURITY_DESCR, STATUS_OBJECT_NAME_NOT_FOUND, STATUS_SUCCESS, UNICODE_STRING,
@@ -11,7 +11,7 @@ use wdk_sys::{
 };
 
 use super::common::{
-    INVALID_PARAMETER, STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED, letters, log, logged, made, same,
+    INVALID_PARAMETER, STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED, letters, log, logged, same,
 };
 use crate::framework::{attributes, child_of, counted, utf16, wdf};
 

@@ -2,6 +2,7 @@
 
 use core::ptr;
 
+use etw_driver_support::made;
 use wdk_sys::{
     _POOL_TYPE::{NonPagedPoolNx, PagedPool},
     _WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive,
@@ -9,7 +10,7 @@ use wdk_sys::{
     WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFMEMORY, WDFSTRING,
 };
 
-use super::common::{INVALID_PARAMETER, STATUS_WDF_EXECUTION_LEVEL_INVALID, made, object, same};
+use super::common::{INVALID_PARAMETER, STATUS_WDF_EXECUTION_LEVEL_INVALID, object, same};
 use crate::framework::{attributes, child_of, counted, utf16, wdf};
 
 const NONE: *mut wdk_sys::WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;

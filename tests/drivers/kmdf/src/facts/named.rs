@@ -2,10 +2,10 @@
 
 use core::ptr;
 
-use etw_driver_support::at_irql;
+use etw_driver_support::{at_irql, made};
 use wdk_sys::{WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE};
 
-use super::common::{dereference, made, object};
+use super::common::{dereference, object};
 use crate::framework::{child_of, wdf};
 
 const NONE: *mut wdk_sys::WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;

@@ -5,9 +5,9 @@ use core::{
     sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, Ordering::Relaxed},
 };
 
-use etw_driver_support::at_irql;
+use etw_driver_support::{at_irql, made};
 use wdk_sys::{
-    _WDF_EXECUTION_LEVEL as level, _WDF_SYNCHRONIZATION_SCOPE as scope, NTSTATUS, PVOID,
+    _WDF_EXECUTION_LEVEL as level, _WDF_SYNCHRONIZATION_SCOPE as scope, NTSTATUS,
     STATUS_DELETE_PENDING, STATUS_INFO_LENGTH_MISMATCH, STATUS_OBJECT_NAME_EXISTS,
     STATUS_OBJECT_NAME_INVALID, STATUS_SUCCESS, WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES,
     WDF_OBJECT_CONTEXT_TYPE_INFO, WDFDEVICE, WDFOBJECT,
@@ -16,7 +16,7 @@ use wdk_sys::{
 use super::common::{
     self, STATUS_WDF_EXECUTION_LEVEL_INVALID, STATUS_WDF_OBJECT_ATTRIBUTES_INVALID,
     STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED, STATUS_WDF_SYNCHRONIZATION_SCOPE_INVALID,
-    dereference, letters, log, logged, made, object, reference, same, wait,
+    dereference, letters, log, logged, object, reference, same, wait,
 };
 use crate::framework::{attributes, child_of, irql, wdf};
 
@@ -153,8 +153,8 @@ fn check_attributes() {
 }
 
 fn allocate(object: WDFOBJECT, attributes: &mut WDF_OBJECT_ATTRIBUTES) -> (NTSTATUS, *mut u8) {
-    let mut context: PVOID = ptr::null_mut();
-    let status = wdf!(WdfObjectAllocateContext, object, attributes, &raw mut context);
+    let (status, context) =
+        made(|handle| wdf!(WdfObjectAllocateContext, object, attributes, handle));
     (status, context.cast())
 }
 

@@ -2,6 +2,7 @@
 
 use core::ptr;
 
+use etw_driver_support::made;
 use wdk_sys::{
     KEY_READ, KEY_SET_VALUE, NTSTATUS, PLUGPLAY_REGKEY_DEVICE, REG_BINARY, REG_DWORD,
     REG_EXPAND_SZ, REG_MULTI_SZ, REG_SZ, STATUS_BUFFER_OVERFLOW, STATUS_INTEGER_OVERFLOW,
@@ -10,7 +11,7 @@ use wdk_sys::{
     WDFDEVICE, WDFKEY, WDFMEMORY, WDFMEMORY_OFFSET, WDFSTRING,
 };
 
-use super::common::{INVALID_PARAMETER, made, object, same};
+use super::common::{INVALID_PARAMETER, object, same};
 use crate::framework::{attributes, counted, utf16, wdf};
 
 const NONE: *mut wdk_sys::WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;

@@ -5,7 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed},
 };
 
-use etw_driver_support::{at_irql, sized};
+use etw_driver_support::{at_irql, made, sized};
 use wdk_sys::{
     _WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive, NTSTATUS, STATUS_INFO_LENGTH_MISMATCH,
     STATUS_INVALID_DEVICE_REQUEST, STATUS_NOT_SUPPORTED, STATUS_SUCCESS, WDF_DPC_CONFIG,
@@ -15,7 +15,7 @@ use wdk_sys::{
 
 use super::common::{
     INVALID_PARAMETER, STATUS_WDF_EXECUTION_LEVEL_INVALID, STATUS_WDF_PARENT_NOT_SPECIFIED,
-    dereference, letters, log, logged, made, reference, same, wait,
+    dereference, letters, log, logged, reference, same, wait,
 };
 use crate::framework::{attributes, child_of, irql, wdf};
 
