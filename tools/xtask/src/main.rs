@@ -253,24 +253,12 @@ fn test_chores() -> [Command; 5] {
             .conflicts_with("deep"),
         )
         .arg(flag("again", "Run the checks even if all passed with the same files before"));
-    let traces = "Measure how fast `etl` reads traces of a million and of ten million events, and in how \
-                  much memory, instead";
-    let answers = "Measure how fast cargo answers after an edit and after a change of the selected packages, \
-                   instead";
     let bench = chore(
         "bench",
-        "Measure the cost of writing an event and compare it with the `tracelogging` crate",
+        "Count the cost of writing an event and compare it with the `tracelogging` crate",
     )
-    .arg(flag("quick", "Only count instructions, and show only the missed goals"))
-    .arg(flag("traces", traces).conflicts_with("quick"))
-    .arg(flag("loop", answers).conflicts_with_all(["quick", "traces"]))
-    .arg(
-        flag(
-            "write",
-            "Write the result to docs/benchmark.md or, with `--loop`, to CONTRIBUTING.md",
-        )
-        .conflicts_with("quick"),
-    );
+    .arg(flag("quick", "Show only the missed goals"))
+    .arg(flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"));
     let goldens = "Fetch published packages with resources that mc.exe compiled, for comparison";
     let fuzz = chore("fuzz", "Fuzz every reader of untrusted bytes").arg(
         option("minutes", "N", "The total time for all targets, in minutes")
@@ -341,12 +329,10 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
         }
         "test" => test::run(arguments.get_flag("deep"), arguments.get_flag("again")),
-        "bench" if arguments.get_flag("loop") => bench::run_loop(arguments.get_flag("write")),
-        "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
         "bench" => bench::run(match (arguments.get_flag("quick"), arguments.get_flag("write")) {
             (true, _) => bench::Mode::Quick,
             (_, true) => bench::Mode::Write,
-            _ => bench::Mode::Whole,
+            _ => bench::Mode::Print,
         }),
         "fresh-machine" => {
             fresh_machine::run(&several(arguments, "machine"), required(arguments, "jobs")?)
