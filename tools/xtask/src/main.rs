@@ -118,49 +118,6 @@ fn kit_chore() -> Command {
         ))
 }
 
-/// Returns the command line of `cargo xtask manifest`.
-fn manifest_chores() -> Command {
-    let check = chore(
-        "check",
-        "Check that a declaration or manifest still decodes the events of an older one",
-    )
-    .arg(
-        path_option("base", "FILE", "The older manifest (.man) or declaration (.rs)")
-            .required(true),
-    )
-    .arg(
-        path("now", "The newer manifest or declaration [default: the sample driver's declaration]")
-            .value_name("FILE")
-            .required(false),
-    );
-    let compile = chore("compile", "Compile a manifest (.man) or a declaration (.rs) to resources")
-        .arg(path("file", "The manifest, or the source file with the declaration"))
-        .arg(
-            path_option("out", "FOLDER", "The folder to write the resources to")
-                .default_value("target/manifest"),
-        )
-        .arg(
-            option(
-                "format",
-                "N",
-                "The version of the WEVT_TEMPLATE format; mc.exe of old SDKs writes version 3",
-            )
-            .default_value("5")
-            .value_parser(["3", "5"]),
-        );
-    let import = chore("import", "Write a Rust declaration of a manifest's providers")
-        .arg(path("file", "The manifest"))
-        .arg(path_option(
-            "out",
-            "FILE",
-            "The file to write the declaration to [default: standard output]",
-        ));
-    chore("manifest", "Check, compile and import instrumentation manifests")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands([check, compile, import])
-}
-
 /// Returns the command line of `cargo xtask mutants`.
 fn mutation_chore() -> Command {
     chore(
@@ -185,13 +142,12 @@ fn mutation_chore() -> Command {
 }
 
 /// Returns the commands for the driver package.
-fn package_chores() -> [Command; 6] {
+fn package_chores() -> [Command; 5] {
     [
         chore(
             "package",
             "Build the sample driver's signed package for a test machine, as a .zip file",
         ),
-        manifest_chores(),
         chore("inf", "Check a stamped INF file against the driver that it installs")
             .arg(path("inf", "The INF file"))
             .arg(path("image", "The driver's image, a .sys file")),
@@ -379,7 +335,6 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             let words = arguments.get_many::<OsString>("arguments");
             vm::run(&words.into_iter().flatten().cloned().collect::<Vec<_>>())
         }
-        "manifest" => run_manifest(arguments),
         "inf" => {
             let inf: PathBuf = required(arguments, "inf")?;
             cargo_etw::check_inf(&inf, &required::<PathBuf>(arguments, "image")?)
@@ -387,27 +342,6 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap rejects all other names.
         other => anyhow::bail!("`cargo xtask` has no command {other}"),
-    }
-}
-
-fn run_manifest(arguments: &ArgMatches) -> Result<()> {
-    let (chore, arguments) =
-        arguments.subcommand().context("`cargo xtask manifest` needs a command")?;
-    let path = |name| required::<PathBuf>(arguments, name);
-    match chore {
-        "check" => {
-            let now = arguments.get_one::<PathBuf>("now").map(PathBuf::as_path);
-            cargo_etw::check_manifest(&path("base")?, now)
-        }
-        "compile" => {
-            let format: String = required(arguments, "format")?;
-            cargo_etw::compile_manifest(&path("file")?, &path("out")?, &format)
-        }
-        "import" => {
-            let out = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
-            cargo_etw::import_manifest(&path("file")?, out)
-        }
-        other => anyhow::bail!("`cargo xtask manifest` has no command {other}"),
     }
 }
 
