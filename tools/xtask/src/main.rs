@@ -189,10 +189,8 @@ fn fresh_machine_chore() -> Command {
     )
     .arg(
         option("machine", "NAME", "A machine to run on; can be repeated [default: all]")
-            .action(ArgAction::Append)
-            .value_parser(PossibleValuesParser::new(fresh_machine::names())),
+            .action(ArgAction::Append),
     )
-    .arg(jobs("The number of machines that run at the same time").default_value("1"))
 }
 
 /// Returns the commands that check and measure.
@@ -290,9 +288,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             (_, true) => bench::Mode::Write,
             _ => bench::Mode::Print,
         }),
-        "fresh-machine" => {
-            fresh_machine::run(&several(arguments, "machine"), required(arguments, "jobs")?)
-        }
+        "fresh-machine" => fresh_machine::run(&several(arguments, "machine")),
         "goldens" => goldens::run(),
         "renew" => renew::run(&several(arguments, "part")),
         "reproducible" => reproducible::run(),
