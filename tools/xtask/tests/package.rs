@@ -12,13 +12,10 @@ use std::{
     process::{Command, Output},
 };
 
+use etw_test_support::root;
 use tempfile::TempDir;
 
 const SERVICE: &str = etw_sample_interface::SERVICE;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)

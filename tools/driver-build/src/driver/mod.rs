@@ -177,7 +177,8 @@ impl Driver {
 }
 
 /// Returns a path without `.` and `..`, in the form that cargo uses.
-fn plain(path: &Path) -> PathBuf {
+#[must_use]
+pub fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
