@@ -47,8 +47,8 @@ pub fn cells(figures: Figures) -> String {
 
 /// Returns the verdict for a row with these figures, compared with the peer's.
 pub fn verdict_on(is_met: Option<bool>, figures: Figures) -> String {
+    let [.., peer] = figures;
     let columns: Vec<_> =
-        WAYS.iter().zip(figures).map(|((_, title), figure)| (*title, figure)).collect();
-    let (ours, peer) = columns.split_at(OURS);
-    verdict(is_met, ours, peer)
+        WAYS.map(|(_, title)| title).into_iter().zip(figures).take(OURS).collect();
+    verdict(is_met, &columns, peer)
 }

@@ -261,7 +261,7 @@ fn helpers_table(measured: &Value) -> Result<(String, usize)> {
             "| {title} | {} | {} | {} |",
             figures.map(number).join(" | "),
             goal(Some(most)),
-            verdict(is_met, &[], &[])
+            verdict(is_met, &[], None)
         )?;
     }
     Ok((text, missed))
@@ -308,7 +308,7 @@ fn facades_table(measured: &Value) -> (String, usize) {
         let met = most.map(|most| figures.iter().all(|one| one.is_some_and(|one| one <= most)));
         missed += usize::from(met == Some(false));
         let figures = figures.map(number).join(" | ");
-        let (goal, verdict) = (goal(most), verdict(met, &[], &[]));
+        let (goal, verdict) = (goal(most), verdict(met, &[], None));
         format!("| {title} | {figures} | {goal} | {verdict} |\n")
     }));
     (text, missed)
