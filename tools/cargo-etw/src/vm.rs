@@ -26,7 +26,7 @@ use etw_vm::{
 use crate::{
     at_hand,
     decoded::Traces,
-    inf::{hardware_ids, read_source, services},
+    inf::source::{hardware_ids, read_source, services},
     options::{flag, optional, path, required, several, text},
     tracer,
 };

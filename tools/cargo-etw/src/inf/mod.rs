@@ -4,7 +4,7 @@ mod check;
 mod driver;
 mod examine;
 mod new;
-mod source;
+pub mod source;
 
 use std::path::PathBuf;
 
@@ -19,7 +19,6 @@ use crate::{
 pub use self::{
     check::{check_text, expected, mode, mode_argument},
     driver::{description, driver_version, framework},
-    source::{hardware_ids, read_source, services, stamped},
 };
 
 /// Returns the command line.
