@@ -76,12 +76,6 @@ pub mod fuzzing {
     };
 }
 
-/// Access for the benchmark's timing. Not part of the public API.
-#[doc(hidden)]
-pub mod timing {
-    pub use crate::harness::mapped::MappedImage;
-}
-
 pub use etl_file::{ClockType, Guid};
 
 pub use crate::{

@@ -13,7 +13,6 @@ pub mod file;
 pub mod image;
 pub mod kernel;
 pub mod left;
-pub mod mapped;
 pub mod number;
 mod power;
 pub mod process;

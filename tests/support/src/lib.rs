@@ -168,6 +168,25 @@ pub fn lld_link() -> Command {
     command
 }
 
+/// Returns whether osslsigncode accepts the signature of a file for a certificate in DER form, and
+/// its output. `options` come before the file.
+///
+/// # Panics
+///
+/// Panics if openssl or osslsigncode cannot be run, or if the certificate cannot be read.
+#[must_use]
+pub fn verify_signature(certificate: &Path, options: &[&Path], file: &Path) -> (bool, String) {
+    let run = |command: &mut Command| command.output().unwrap_or_else(|error| panic!("{error}"));
+    let pem = certificate.with_extension("pem");
+    let mut openssl = Command::new("openssl");
+    openssl.args(["x509", "-inform", "DER", "-in"]).arg(certificate).arg("-out").arg(&pem);
+    assert!(run(&mut openssl).status.success(), "{} is no certificate", certificate.display());
+    let mut verify = Command::new("osslsigncode");
+    verify.args(["verify", "-CAfile"]).arg(&pem).args(options).arg("-in").arg(file);
+    let output = run(&mut verify);
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Runs the third-party readers' Python interpreter, and returns its standard output.
 ///
 /// # Panics

@@ -7,13 +7,7 @@ fn main() {
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     fs::write(folder.join("rpcrt4.lib"), "!<arch>\n").expect("the folder is cargo's");
     println!("cargo::rustc-link-search={}", folder.display());
-    let entry: &[&str] = if env::var_os("CARGO_FEATURE_TIMING").is_some() {
-        &["/SUBSYSTEM:NATIVE", "/ENTRY:DriverEntry"]
-    } else {
-        &["/NOENTRY"]
-    };
-    let options = ["/NODEFAULTLIB", "/OPT:REF,ICF", "/DYNAMICBASE", "/NXCOMPAT"];
-    for option in options.iter().chain(entry) {
+    for option in ["/NOENTRY", "/NODEFAULTLIB", "/OPT:REF,ICF", "/DYNAMICBASE", "/NXCOMPAT"] {
         println!("cargo::rustc-cdylib-link-arg={option}");
     }
 }

@@ -2,14 +2,16 @@
 //! metadata, source and image.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
-use driver_build::driver::Driver;
+use driver_build::{
+    driver::{Driver, plain},
+    files,
+};
 use driver_package::inf::Mode;
 use etl_file::internals;
 use etw_manifest::{Manifest, resources::DecodeError};
@@ -82,24 +84,6 @@ impl Settings {
             recipes: one("recipes")?,
         })
     }
-}
-
-/// Removes `.` from a path, and `..` together with the name before it.
-fn plain(path: &Path) -> PathBuf {
-    use std::path::Component;
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir
-                if matches!(out.components().next_back(), Some(Component::Normal(_))) =>
-            {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// The driver that a command works on.
@@ -234,7 +218,11 @@ impl AtHand {
                 if own.is_file() {
                     return Ok(Some(own));
                 }
-                let mut others = files(folder, extension)?;
+                let mut others = if folder.is_dir() {
+                    files::with_extension(folder, extension)?
+                } else {
+                    Vec::new()
+                };
                 match others.len() {
                     0 => {}
                     1 => return Ok(others.pop()),
@@ -319,24 +307,6 @@ impl AtHand {
             .filter(|path| path.is_file())
             .max_by_key(written)
     }
-}
-
-/// Returns the files in a folder with this extension, sorted.
-fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Ok(Vec::new());
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.with_context(|| format!("cannot read {}", folder.display()))?;
-        let path = entry.path();
-        let has = path.extension().is_some_and(|one| one.eq_ignore_ascii_case(extension));
-        if has && path.is_file() {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// Reads the events that an image's resources describe. Skips unreadable parts with a warning.

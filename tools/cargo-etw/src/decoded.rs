@@ -86,7 +86,7 @@ impl Traces {
             Ok(_) => {}
             Err(ImageError::Missing { .. }) => {
                 let folder = self.image.parent().unwrap_or(&self.image);
-                for manifest in with_extension(folder, "man")? {
+                for manifest in files::with_extension(folder, "man")? {
                     catalog.load(&manifest)?;
                 }
             }
@@ -135,20 +135,6 @@ fn put(leg: &str, note: &str, failure: Option<&str>, report: &mut Report) {
             row.reason = Some(reason.to_owned());
         }
     }
-}
-
-/// Returns the files in a folder with this extension, sorted.
-pub fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let entries = files::read_dir(folder)?;
-    for entry in entries {
-        let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
-        if path.extension().is_some_and(|one| one.eq_ignore_ascii_case(extension)) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// Returns a note that describes a comparison.

@@ -28,8 +28,8 @@ use crate::{
     at_hand::{self, AtHand, Declaration},
     build,
     inf::{
-        self, check_text, description, driver_version, expected, framework, hardware_ids, services,
-        stamped,
+        self, check_text, description, driver_version, expected, framework,
+        source::{hardware_ids, services, stamped},
     },
     manifest,
     options::{is_json, message_format, optional, path, required, several, text},

@@ -25,8 +25,8 @@ use etw_vm::{
 
 use crate::{
     at_hand,
-    decoded::{Traces, with_extension},
-    inf::{hardware_ids, read_source, services},
+    decoded::Traces,
+    inf::source::{hardware_ids, read_source, services},
     options::{flag, optional, path, required, several, text},
     tracer,
 };
@@ -482,7 +482,7 @@ fn package(path: &Path, unpacked: &Path) -> Result<Package> {
          [DefaultInstall.NTamd64]",
         inf.display()
     );
-    let certificates = with_extension(&folder, "cer")?;
+    let certificates = files::with_extension(&folder, "cer")?;
     Ok(Package {
         name: name(&sys.with_extension("")),
         service: service
@@ -502,7 +502,7 @@ fn name(path: &Path) -> String {
 
 /// Returns the only file in a package with this extension.
 fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
-    let mut found = with_extension(folder, extension)?;
+    let mut found = files::with_extension(folder, extension)?;
     match (found.pop(), found.len()) {
         (Some(one), 0) => Ok(one),
         (None, _) => {
@@ -524,7 +524,7 @@ fn unpack(path: &Path, to: &Path) -> Result<PathBuf> {
     archive.extract(to).with_context(fail)?;
     let mut folders = vec![to.to_owned()];
     while let Some(folder) = folders.pop() {
-        if !with_extension(&folder, "inf")?.is_empty() {
+        if !files::with_extension(&folder, "inf")?.is_empty() {
             return Ok(folder);
         }
         let entries = fs::read_dir(&folder).with_context(fail)?;
@@ -537,7 +537,7 @@ fn unpack(path: &Path, to: &Path) -> Result<PathBuf> {
 
 /// Returns the name and GUID of the provider in the package's manifest.
 fn provider(folder: &Path) -> Result<Option<(String, String)>> {
-    let manifests = with_extension(folder, "man")?;
+    let manifests = files::with_extension(folder, "man")?;
     let Some(path) = manifests.first() else {
         return Ok(None);
     };

@@ -4,7 +4,7 @@
 use std::{
     fs::{self, ReadDir},
     io,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
@@ -26,6 +26,20 @@ pub fn read_to_string(path: impl AsRef<Path>) -> Result<String> {
 /// Returns the entries of a folder.
 pub fn read_dir(path: impl AsRef<Path>) -> Result<ReadDir> {
     named(fs::read_dir(&path), "read", &path)
+}
+
+/// Returns the files in a folder with this extension, in any case, sorted.
+pub fn with_extension(folder: impl AsRef<Path>, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in read_dir(&folder)? {
+        let path = named(entry, "read", &folder)?.path();
+        let has = path.extension().is_some_and(|one| one.eq_ignore_ascii_case(extension));
+        if has && path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Writes a file.

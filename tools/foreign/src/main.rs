@@ -20,8 +20,6 @@ mod suite;
 
 use std::{
     fmt::Write as _,
-    fs,
-    io::ErrorKind,
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
 };
@@ -30,7 +28,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgAction, value_parser};
 use driver_build::{
     files,
-    process::{find_program, output_of, run_quietly},
+    process::{output_of, run_quietly},
     progress::step,
 };
 use serde::Deserialize;
@@ -311,12 +309,12 @@ fn try_sample(
     };
     let is_crate = path.is_dir();
     let mut command = if is_crate {
-        // The driver is a member of the repository's workspace.
+        // The driver is a member of the repository's workspace. Building it leaves nothing in the
+        // checkout.
         let name = repository.file_name().unwrap_or_default();
-        let copy = target().join("foreign").join(name);
-        copy_folder(repository, &copy)?;
         let mut command = Command::new(&programs.cargo_etw);
-        command.current_dir(copy.join(&sample.project)).args(["etw", "run"]);
+        command.current_dir(&path).args(["etw", "run", "--target-dir"]);
+        command.arg(target().join("foreign").join(name));
         command
     } else {
         let Some(compiler) = compiler else {
@@ -385,13 +383,6 @@ fn commit_of(folder: &Path) -> Option<String> {
     let mut git = Command::new("git");
     git.arg("-C").arg(folder).args(["rev-parse", "HEAD"]);
     Some(output_of(&mut git)?.trim().to_owned())
-}
-
-/// Returns whether a checkout's files are unchanged.
-fn is_clean(folder: &Path) -> bool {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(folder).args(["status", "--porcelain"]);
-    output_of(&mut git).is_some_and(|changes| changes.trim().is_empty())
 }
 
 /// Returns the result that a run's output shows. The program that runs a crate also builds it, and
@@ -468,33 +459,10 @@ fn line(sample: &Sample, seen: &Seen, is_right: Option<bool>) -> String {
     text
 }
 
-/// Copies a repository of Rust drivers, so that building them leaves nothing in the checkout. A
-/// copy of the same commit is reused, unless the checkout has uncommitted changes.
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    let commit = commit_of(from).filter(|_| is_clean(from));
-    let mark = to.with_extension("commit");
-    let is_current = commit.is_some() && fs::read_to_string(&mark).ok() == commit;
-    if to.exists() && is_current {
-        return Ok(());
-    }
-    ensure!(find_program("cp").is_some(), "cannot find the program cp");
-    for old in [to, &mark] {
-        let removed = if old.is_dir() { fs::remove_dir_all(old) } else { fs::remove_file(old) };
-        if let Err(error) = removed
-            && error.kind() != ErrorKind::NotFound
-        {
-            return Err(error).with_context(|| format!("cannot remove {}", old.display()));
-        }
-    }
-    run_quietly(Command::new("cp").arg("-r").arg(from).arg(to))?;
-    if let Some(commit) = commit {
-        files::write(&mark, commit)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -565,54 +533,18 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_renewed_with_the_checkout() {
-        let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
-        fs::create_dir(&from).unwrap();
-        let git = |arguments: &[&str]| {
-            let done = Command::new("git")
-                .arg("-C")
-                .arg(&from)
-                .args(["-c", "user.name=n", "-c", "user.email=e"])
-                .args(arguments)
-                .output()
-                .unwrap();
-            assert!(done.status.success(), "{done:?}");
-        };
-        let commit = |text: &str| {
-            fs::write(from.join("file"), text).unwrap();
-            git(&["add", "file"]);
-            git(&["commit", "-q", "-m", text]);
-        };
-        let copied = || {
-            copy_folder(&from, &to).unwrap();
-            fs::read_to_string(to.join("file")).unwrap()
-        };
-        // Without a commit, a new copy is made each time.
-        fs::write(from.join("file"), "none").unwrap();
-        assert_eq!(copied(), "none");
-        fs::write(from.join("file"), "still none").unwrap();
-        assert_eq!(copied(), "still none");
-        git(&["init", "-q"]);
-        commit("one");
-        assert_eq!(copied(), "one");
-        // Build output in the copy is kept until the commit changes.
-        fs::write(to.join("built"), "").unwrap();
-        assert_eq!(copied(), "one");
-        assert!(to.join("built").exists());
-        commit("two");
-        assert_eq!(copied(), "two");
-        assert!(!to.join("built").exists());
-        fs::write(from.join("file"), "changed").unwrap();
-        assert_eq!(copied(), "changed");
+    fn expectations_for_another_commit_may_not_hold() {
         let repository = Repository {
             owner: "somebody".to_owned(),
             name: "from".to_owned(),
             commit: "0".repeat(40),
             samples: Vec::new(),
         };
-        let said = age_of(&repository, commit_of(&from).as_deref());
-        assert!(said.contains("may not hold"), "{said}");
+        let said = |commit: Option<&str>| age_of(&repository, commit);
+        assert_eq!(said(Some(&repository.commit)), format!(" at {}", repository.commit));
+        assert!(said(Some("1")).contains("may not hold"));
+        let folder = tempfile::tempdir().unwrap();
+        assert!(said(commit_of(folder.path()).as_deref()).contains("it has no commit"));
     }
 
     #[test]

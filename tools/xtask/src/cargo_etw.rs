@@ -48,28 +48,6 @@ pub fn write_manifest() -> Result<()> {
     pass_on(&mut command)
 }
 
-/// `manifest check`: compares a declaration or manifest, by default the sample driver's, with an
-/// older version.
-pub fn check_manifest(base: &Path, now: Option<&Path>) -> Result<()> {
-    let mut command = for_sample(["manifest", "check"])?;
-    pass_on(command.arg("--base").arg(base).args(now))
-}
-
-/// `manifest compile`: compiles a manifest or a declaration to resources.
-pub fn compile_manifest(path: &Path, out: &Path, format: &str) -> Result<()> {
-    let mut command = command(["manifest", "compile", "--format", format, "--out"])?;
-    pass_on(command.arg(out).arg(path))
-}
-
-/// `manifest import`: writes a declaration of the events in a manifest.
-pub fn import_manifest(path: &Path, out: Option<&Path>) -> Result<()> {
-    let mut command = command(["manifest", "import"])?;
-    if let Some(out) = out {
-        command.arg("--out").arg(out);
-    }
-    pass_on(command.arg(path))
-}
-
 /// Writes the sample driver's tracing instructions and profile.
 pub fn write_recipes() -> Result<()> {
     let mut command = for_sample(["recipes", "--session", SESSION, "--title", TITLE])?;

@@ -20,7 +20,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::{process::root, tree};
+use crate::{
+    process::root,
+    tree::{self, extension_of},
+};
 
 /// The folder of the documents that define ids.
 const REFERENCE: &str = "docs/reference/";
@@ -117,11 +120,6 @@ fn comment_at(line: &str, extension: &str) -> usize {
         line.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with(' '))
     };
     line.match_indices(mark).map(|(at, _)| at).find(is_start).unwrap_or(line.len())
-}
-
-/// Returns the part of a path after its last dot.
-fn extension_of(path: &str) -> &str {
-    path.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 /// Returns the documents in `docs` that a comment names by path.

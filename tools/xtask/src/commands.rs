@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, fs};
 
-use crate::{process::root, tree};
+use crate::{
+    process::root,
+    tree::{self, extension_of},
+};
 
 /// The documented syntax: one `COMMAND VERB | OPTIONS | PAGE` per line.
 const SYNTAX: &str = include_str!("../lint/commands.txt");
@@ -21,14 +24,10 @@ fn syntax() -> BTreeMap<&'static str, Vec<&'static str>> {
     lines.map(fields).collect()
 }
 
-fn is_of(file: &str, extensions: &[&str]) -> bool {
-    extensions.iter().any(|one| file.rsplit_once('.').is_some_and(|(_, own)| own == *one))
-}
-
 /// Returns the parts of a file's line that can be commands.
 fn candidates(file: &str, line: &str, is_in_block: bool) -> Vec<String> {
     let plain = line.trim_start().trim_start_matches("call ").to_owned();
-    if is_of(file, &["md"]) {
+    if extension_of(file) == "md" {
         let spans = line.split('`').skip(1).step_by(2).map(str::to_owned);
         return if is_in_block { vec![plain] } else { spans.collect() };
     }
@@ -73,8 +72,9 @@ fn the_command_lines_for_windows_follow_the_documentation() {
     let syntax = syntax();
     let (mut faults, mut checked) = (Vec::new(), BTreeMap::new());
     for file in tree::files(&root()).unwrap() {
-        let is_script = is_of(&file, &["ps1", "cmd"]) || file.ends_with("README.txt");
-        if file == "CHANGELOG.md" || !(is_script || is_of(&file, &["md"])) {
+        let is_script =
+            matches!(extension_of(&file), "ps1" | "cmd") || file.ends_with("README.txt");
+        if file == "CHANGELOG.md" || !(is_script || extension_of(&file) == "md") {
             continue;
         }
         let text = fs::read_to_string(root().join(&file)).unwrap();

@@ -18,7 +18,7 @@ enum Need {
 }
 
 /// All commands and their requirements.
-const CHORES: [(&str, Need); 20] = [
+const CHORES: [(&str, Need); 19] = [
     ("bench", Need::StandInKernel),
     ("build", Need::Nothing),
     ("client", Need::Programs("a cross compiler for Windows")),
@@ -29,7 +29,6 @@ const CHORES: [(&str, Need); 20] = [
     ("goldens", Need::Programs("a Python environment for Linux")),
     ("inf", Need::StandInKernel),
     ("kit", Need::Nothing),
-    ("manifest", Need::Nothing),
     ("modules", Need::Nothing),
     ("mutants", Need::Programs("a library with the kernel's routines")),
     ("package", Need::StandInKernel),

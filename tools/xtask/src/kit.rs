@@ -312,18 +312,12 @@ fn put_package(from: &Path, to: &Path) -> Result<()> {
 
 /// Returns the name of the file in a folder with this extension, if there is one.
 fn find(folder: &Path, extension: &str) -> Result<Option<String>> {
-    let mut found: Vec<String> = Vec::new();
-    for entry in files::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|own| own == extension) {
-            found.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
-        }
-    }
-    found.sort_unstable();
+    let mut found = files::with_extension(folder, extension)?;
     if found.len() > 1 {
         bail!("{} has several .{extension} files", folder.display());
     }
-    Ok(found.pop())
+    let name = found.pop().and_then(|path| path.file_name().map(ToOwned::to_owned));
+    Ok(name.map(|name| name.to_string_lossy().into_owned()))
 }
 
 fn text(value: &Value) -> String {

@@ -5,11 +5,7 @@
 //! (System.Management.Automation on nuget.org) needs a .NET runtime and parses PowerShell 7, and
 //! this project installs nothing from nuget.org.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 use driver_build::files;
@@ -74,10 +70,10 @@ fn modules_folder() -> PathBuf {
 /// Checks all workflows and scripts.
 pub fn check() -> Result<()> {
     install()?;
-    check_workflows(&files(&root().join(WORKFLOWS), "yml")?)?;
+    check_workflows(&files::with_extension(root().join(WORKFLOWS), "yml")?)?;
     let mut scripts = Vec::new();
     for folder in SCRIPTS {
-        scripts.extend(files(&root().join(folder), "ps1")?);
+        scripts.extend(files::with_extension(root().join(folder), "ps1")?);
     }
     check_scripts(&scripts)
 }
@@ -103,22 +99,9 @@ fn check_scripts(files: &[PathBuf]) -> Result<()> {
     )
 }
 
-/// Returns the files in a folder with this extension.
-fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in files::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|own| own == extension) {
-            found.push(path);
-        }
-    }
-    found.sort_unstable();
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::OnceLock;
+    use std::{path::Path, sync::OnceLock};
 
     use super::*;
 
@@ -196,7 +179,7 @@ mod tests {
     #[test]
     fn a_caller_grants_what_the_called_workflow_asks_for() {
         let mut called = 0;
-        for path in files(&root().join(WORKFLOWS), "yml").unwrap() {
+        for path in files::with_extension(root().join(WORKFLOWS), "yml").unwrap() {
             let text = fs::read_to_string(&path).unwrap();
             for line in text.lines() {
                 let Some(name) = line.trim().strip_prefix("uses: ./.github/workflows/") else {

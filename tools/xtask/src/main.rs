@@ -118,49 +118,6 @@ fn kit_chore() -> Command {
         ))
 }
 
-/// Returns the command line of `cargo xtask manifest`.
-fn manifest_chores() -> Command {
-    let check = chore(
-        "check",
-        "Check that a declaration or manifest still decodes the events of an older one",
-    )
-    .arg(
-        path_option("base", "FILE", "The older manifest (.man) or declaration (.rs)")
-            .required(true),
-    )
-    .arg(
-        path("now", "The newer manifest or declaration [default: the sample driver's declaration]")
-            .value_name("FILE")
-            .required(false),
-    );
-    let compile = chore("compile", "Compile a manifest (.man) or a declaration (.rs) to resources")
-        .arg(path("file", "The manifest, or the source file with the declaration"))
-        .arg(
-            path_option("out", "FOLDER", "The folder to write the resources to")
-                .default_value("target/manifest"),
-        )
-        .arg(
-            option(
-                "format",
-                "N",
-                "The version of the WEVT_TEMPLATE format; mc.exe of old SDKs writes version 3",
-            )
-            .default_value("5")
-            .value_parser(["3", "5"]),
-        );
-    let import = chore("import", "Write a Rust declaration of a manifest's providers")
-        .arg(path("file", "The manifest"))
-        .arg(path_option(
-            "out",
-            "FILE",
-            "The file to write the declaration to [default: standard output]",
-        ));
-    chore("manifest", "Check, compile and import instrumentation manifests")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands([check, compile, import])
-}
-
 /// Returns the command line of `cargo xtask mutants`.
 fn mutation_chore() -> Command {
     chore(
@@ -185,13 +142,12 @@ fn mutation_chore() -> Command {
 }
 
 /// Returns the commands for the driver package.
-fn package_chores() -> [Command; 6] {
+fn package_chores() -> [Command; 5] {
     [
         chore(
             "package",
             "Build the sample driver's signed package for a test machine, as a .zip file",
         ),
-        manifest_chores(),
         chore("inf", "Check a stamped INF file against the driver that it installs")
             .arg(path("inf", "The INF file"))
             .arg(path("image", "The driver's image, a .sys file")),
@@ -233,10 +189,8 @@ fn fresh_machine_chore() -> Command {
     )
     .arg(
         option("machine", "NAME", "A machine to run on; can be repeated [default: all]")
-            .action(ArgAction::Append)
-            .value_parser(PossibleValuesParser::new(fresh_machine::names())),
+            .action(ArgAction::Append),
     )
-    .arg(jobs("The number of machines that run at the same time").default_value("1"))
 }
 
 /// Returns the commands that check and measure.
@@ -253,24 +207,12 @@ fn test_chores() -> [Command; 5] {
             .conflicts_with("deep"),
         )
         .arg(flag("again", "Run the checks even if all passed with the same files before"));
-    let traces = "Measure how fast `etl` reads traces of a million and of ten million events, and in how \
-                  much memory, instead";
-    let answers = "Measure how fast cargo answers after an edit and after a change of the selected packages, \
-                   instead";
     let bench = chore(
         "bench",
-        "Measure the cost of writing an event and compare it with the `tracelogging` crate",
+        "Count the cost of writing an event and compare it with the `tracelogging` crate",
     )
-    .arg(flag("quick", "Only count instructions, and show only the missed goals"))
-    .arg(flag("traces", traces).conflicts_with("quick"))
-    .arg(flag("loop", answers).conflicts_with_all(["quick", "traces"]))
-    .arg(
-        flag(
-            "write",
-            "Write the result to docs/benchmark.md or, with `--loop`, to CONTRIBUTING.md",
-        )
-        .conflicts_with("quick"),
-    );
+    .arg(flag("quick", "Show only the missed goals"))
+    .arg(flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"));
     let goldens = "Fetch published packages with resources that mc.exe compiled, for comparison";
     let fuzz = chore("fuzz", "Fuzz every reader of untrusted bytes").arg(
         option("minutes", "N", "The total time for all targets, in minutes")
@@ -341,16 +283,12 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
         }
         "test" => test::run(arguments.get_flag("deep"), arguments.get_flag("again")),
-        "bench" if arguments.get_flag("loop") => bench::run_loop(arguments.get_flag("write")),
-        "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
         "bench" => bench::run(match (arguments.get_flag("quick"), arguments.get_flag("write")) {
             (true, _) => bench::Mode::Quick,
             (_, true) => bench::Mode::Write,
-            _ => bench::Mode::Whole,
+            _ => bench::Mode::Print,
         }),
-        "fresh-machine" => {
-            fresh_machine::run(&several(arguments, "machine"), required(arguments, "jobs")?)
-        }
+        "fresh-machine" => fresh_machine::run(&several(arguments, "machine")),
         "goldens" => goldens::run(),
         "renew" => renew::run(&several(arguments, "part")),
         "reproducible" => reproducible::run(),
@@ -393,7 +331,6 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             let words = arguments.get_many::<OsString>("arguments");
             vm::run(&words.into_iter().flatten().cloned().collect::<Vec<_>>())
         }
-        "manifest" => run_manifest(arguments),
         "inf" => {
             let inf: PathBuf = required(arguments, "inf")?;
             cargo_etw::check_inf(&inf, &required::<PathBuf>(arguments, "image")?)
@@ -401,27 +338,6 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap rejects all other names.
         other => anyhow::bail!("`cargo xtask` has no command {other}"),
-    }
-}
-
-fn run_manifest(arguments: &ArgMatches) -> Result<()> {
-    let (chore, arguments) =
-        arguments.subcommand().context("`cargo xtask manifest` needs a command")?;
-    let path = |name| required::<PathBuf>(arguments, name);
-    match chore {
-        "check" => {
-            let now = arguments.get_one::<PathBuf>("now").map(PathBuf::as_path);
-            cargo_etw::check_manifest(&path("base")?, now)
-        }
-        "compile" => {
-            let format: String = required(arguments, "format")?;
-            cargo_etw::compile_manifest(&path("file")?, &path("out")?, &format)
-        }
-        "import" => {
-            let out = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
-            cargo_etw::import_manifest(&path("file")?, out)
-        }
-        other => anyhow::bail!("`cargo xtask manifest` has no command {other}"),
     }
 }
 

@@ -127,14 +127,10 @@ struct Compared {
     modules: Vec<String>,
 }
 
-fn has_extension(file: &str, extension: &str) -> bool {
-    file.rsplit_once('.').is_some_and(|(_, own)| own == extension)
-}
-
 /// Returns the modules among `files` that compare with snapshots.
 fn compared(root: &Path, files: &[String]) -> Result<Vec<Compared>> {
     let mut found: Vec<Compared> = Vec::new();
-    for file in files.iter().filter(|file| has_extension(file, "rs")) {
+    for file in files.iter().filter(|file| tree::extension_of(file) == "rs") {
         // The program of `tests/it/a/b.rs` is `it`, and the module is `a::b`.
         let Some((package, path)) = file.split_once("/tests/") else { continue };
         let Some((program, module)) = path.trim_end_matches(".rs").split_once('/') else {
@@ -297,7 +293,7 @@ mod tests {
         let root = root();
         let files = tree::files(&root).unwrap();
         let compared = compared(&root, &files).unwrap();
-        for file in files.iter().filter(|file| has_extension(file, "snap")) {
+        for file in files.iter().filter(|file| tree::extension_of(file) == "snap") {
             // A snapshot is in the folder `snapshots` of its program.
             let is_of = |one: &Compared| {
                 let folder = one.manifest.with_file_name("tests").join(&one.program);
@@ -306,7 +302,7 @@ mod tests {
             assert!(compared.iter().any(is_of), "no part renews {file}");
         }
         let tests = files.iter().filter(|file| {
-            has_extension(file, "rs")
+            tree::extension_of(file) == "rs"
                 && *file != "tools/xtask/src/renew.rs"
                 && fs::read_to_string(root.join(file))
                     .is_ok_and(|text| text.contains(&format!("{VARIABLE:?}")))

@@ -74,6 +74,11 @@ fn visit(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
+/// Returns the part of a path after its last dot.
+pub fn extension_of(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

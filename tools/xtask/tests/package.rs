@@ -9,16 +9,13 @@ use std::{
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Command,
 };
 
+use etw_test_support::{root, verify_signature};
 use tempfile::TempDir;
 
 const SERVICE: &str = etw_sample_interface::SERVICE;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
@@ -74,30 +71,9 @@ impl Package {
         changed
     }
 
-    /// Writes the certificate in a form that osslsigncode can read, and returns its path.
-    fn certificate(&self) -> PathBuf {
-        let pem = self.folder.path().join("certificate.pem");
-        let output = Command::new("openssl")
-            .args(["x509", "-inform", "DER", "-in"])
-            .arg(self.path("cer"))
-            .arg("-out")
-            .arg(&pem)
-            .output()
-            .unwrap();
-        assert!(output.status.success());
-        pem
-    }
-
-    /// Returns osslsigncode's output for a signature.
-    fn verify(&self, options: &[&Path], file: &Path) -> Output {
-        Command::new("osslsigncode")
-            .args(["verify", "-CAfile"])
-            .arg(self.certificate())
-            .args(options)
-            .arg("-in")
-            .arg(file)
-            .output()
-            .unwrap()
+    /// Returns whether osslsigncode accepts a signature, and its output.
+    fn verify(&self, options: &[&Path], file: &Path) -> (bool, String) {
+        verify_signature(&self.path("cer"), options, file)
     }
 }
 
@@ -152,9 +128,8 @@ fn the_package_contains_the_files_of_its_readme() {
 fn the_driver_is_signed_and_changes_are_noticed() {
     let package = Package::unpack();
     let image = package.path("sys");
-    let output = package.verify(&[], &image);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    let said = String::from_utf8_lossy(&output.stdout);
+    let (is_sound, said) = package.verify(&[], &image);
+    assert!(is_sound, "{said}");
     assert!(said.contains("SHA256"), "{said}");
     assert!(said.contains("Page hash"), "{said}");
     let script = "import lief, sys\n\
@@ -165,7 +140,7 @@ fn the_driver_is_signed_and_changes_are_noticed() {
 
     // With one byte of code changed, neither verifier accepts the image.
     let changed = package.changed_image();
-    assert!(!package.verify(&[], &changed).status.success());
+    assert!(!package.verify(&[], &changed).0);
     assert!(python(script, &[&changed]).contains("BAD_DIGEST"));
 }
 
@@ -210,12 +185,11 @@ fn both_versions_of_the_catalog_have_every_file_by_its_hashes() {
     for (suffix, version) in [("x64", 1), ("x64-catalog-2", 2)] {
         let package = Package::unpack_named(suffix);
         let (catalog, image) = (package.path("cat"), package.path("sys"));
-        assert!(package.verify(&[], &catalog).status.success(), "{suffix}");
+        assert!(package.verify(&[], &catalog).0, "{suffix}");
         let option = [Path::new("-catalog"), &catalog];
-        let output = package.verify(&option, &image);
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{suffix}: {said}");
-        assert!(!package.verify(&option, &package.changed_image()).status.success());
+        let (is_sound, said) = package.verify(&option, &image);
+        assert!(is_sound, "{suffix}: {said}");
+        assert!(!package.verify(&option, &package.changed_image()).0);
 
         let printed = python(hashes, &[&package.path("inf"), &image]);
         let mut expected = Vec::new();

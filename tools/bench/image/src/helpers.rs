@@ -2,7 +2,7 @@
 
 use wdk_etw::{HexDump, NtStatus, RateLimit, Traced as _, emit};
 
-use crate::{another, other, text};
+use crate::{another, other, provider, text};
 
 #[wdk_etw::provider(name = "Contoso.Helpers")]
 mod trace {
@@ -19,25 +19,8 @@ mod trace {
     pub fn dumped(status: u32, bytes: u64, name: HexDump<'_>);
 }
 
-/// The reference event, from a provider that counts its events.
-#[wdk_etw::provider(name = "Contoso.Counted", statistics)]
-mod counted {
-    #[keyword]
-    pub const READ: Keyword = Keyword::bit(1);
-
-    #[event(level = Info, keyword = READ)]
-    pub fn read_complete(status: u32, bytes: u64, name: &str);
-}
-
-/// The reference event, from a provider with one stripe.
-#[wdk_etw::provider(name = "Contoso.Single", stripes = 1)]
-mod single {
-    #[keyword]
-    pub const READ: Keyword = Keyword::bit(1);
-
-    #[event(level = Info, keyword = READ)]
-    pub fn read_complete(status: u32, bytes: u64, name: &str);
-}
+provider!(counted(name = "Contoso.Counted", statistics): read_complete);
+provider!(single(name = "Contoso.Single", stripes = 1): read_complete);
 
 static LIMIT: RateLimit = RateLimit::every(100);
 
@@ -77,14 +60,6 @@ caller!(helper_counted: |status, bytes, text| {
 caller!(helper_single: |status, bytes, text| {
     emit!(single::read_complete(status, bytes, text));
 });
-#[cfg(feature = "timing")]
-macro_rules! with_one_stripe {
-    ($status:expr, $bytes:expr, $text:expr) => {
-        emit!(single::read_complete($status, $bytes, $text))
-    };
-}
-#[cfg(feature = "timing")]
-crate::loops::writes!(with_one_stripe: single_writes);
 caller!(helper_dump: |status, bytes, text| {
     emit!(trace::dumped(status, bytes, HexDump::window(text.as_bytes(), 2, 8)));
 });

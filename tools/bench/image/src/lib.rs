@@ -16,13 +16,9 @@
 #![no_std]
 #![allow(clippy::missing_safety_doc)]
 
-#[cfg(feature = "timing")]
-mod entry;
 #[cfg(feature = "facades")]
 mod facades;
 mod helpers;
-#[cfg(feature = "timing")]
-mod loops;
 mod ours;
 mod peer;
 
@@ -33,24 +29,31 @@ fn panic(_info: &PanicInfo<'_>) -> ! {
     loop {}
 }
 
+// SAFETY: the benchmark provides these routines, and those that are marked as safe use no memory.
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
     /// Represents another call in a driver, with five arguments, like the framework's routines for
     /// request buffers.
-    fn Other(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
+    safe fn Other(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
     /// Represents a second call with five arguments.
-    fn Another(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
+    safe fn Another(
+        context: usize,
+        status: u32,
+        bytes: u64,
+        start: *const u8,
+        length: usize,
+    ) -> u32;
 
     /// Represents a call with four arguments, all of which are in registers.
-    fn OtherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
+    safe fn OtherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
     /// Represents a second call with four arguments.
-    fn AnotherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
+    safe fn AnotherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
     /// Represents a call that uses a request.
-    fn OtherOfRequest(request: *const Request) -> u32;
+    safe fn OtherOfRequest(request: &Request) -> u32;
     /// Represents a call that completes a request.
-    fn AnotherOfRequest(request: *const Request, status: u32) -> u32;
+    safe fn AnotherOfRequest(request: &Request, status: u32) -> u32;
     /// Evaluates an event's argument; the benchmark counts the calls.
-    fn Evaluate(bytes: u64) -> u64;
+    safe fn Evaluate(bytes: u64) -> u64;
 
     fn memcpy(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
     fn memmove(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
@@ -90,44 +93,12 @@ static ROUTINES: Routines = Routines([
 
 /// Calls `Other`.
 fn other(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
-    // SAFETY: the benchmark provides it.
-    unsafe { Other(0, status, bytes, start, length) }
+    Other(0, status, bytes, start, length)
 }
 
 /// Calls `Another`.
 fn another(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
-    // SAFETY: the benchmark provides it.
-    unsafe { Another(0, status, bytes, start, length) }
-}
-
-/// Calls `OtherOfFour`.
-fn other_of_four(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
-    // SAFETY: the benchmark provides it.
-    unsafe { OtherOfFour(status, bytes, start, length) }
-}
-
-/// Calls `AnotherOfFour`.
-fn another_of_four(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
-    // SAFETY: the benchmark provides it.
-    unsafe { AnotherOfFour(status, bytes, start, length) }
-}
-
-/// Calls `OtherOfRequest`.
-fn other_of_request(request: &Request) -> u32 {
-    // SAFETY: the benchmark provides it.
-    unsafe { OtherOfRequest(request) }
-}
-
-/// Calls `AnotherOfRequest`.
-fn another_of_request(request: &Request, status: u32) -> u32 {
-    // SAFETY: the benchmark provides it.
-    unsafe { AnotherOfRequest(request, status) }
-}
-
-/// Calls `Evaluate`.
-fn evaluate(bytes: u64) -> u64 {
-    // SAFETY: the benchmark provides it.
-    unsafe { Evaluate(bytes) }
+    Another(0, status, bytes, start, length)
 }
 
 /// Returns the string that a caller passes.
@@ -146,6 +117,25 @@ const unsafe fn text<'a>(start: *const u8, length: usize) -> &'a str {
 fn mixed(status: u32, bytes: u64) -> u64 {
     bytes.wrapping_mul(3) ^ u64::from(status)
 }
+
+/// Declares a provider with the reference event, and with events that have the same types of fields.
+/// An event with a number is in the manifest.
+macro_rules! provider {
+    ($module:ident ($($option:tt)*): $($event:ident $(= $id:literal)?),*) => {
+        #[wdk_etw::provider($($option)*)]
+        pub mod $module {
+            #[keyword]
+            pub const READ: Keyword = Keyword::bit(1);
+
+            $(
+                #[event($(id = $id,)? level = Info, keyword = READ)]
+                pub fn $event(status: u32, bytes: u64, name: &str);
+            )*
+        }
+    };
+}
+
+pub(crate) use provider;
 
 /// Defines the callers for one way to write the reference event.
 macro_rules! callers {
@@ -170,20 +160,20 @@ macro_rules! callers {
             start: *const u8,
             length: usize,
         ) -> u32 {
-            let done = crate::other_of_four(status, bytes, start, length);
+            let done = crate::OtherOfFour(status, bytes, start, length);
             // SAFETY: the caller upholds the function's contract.
             $write!(status, bytes, unsafe { crate::text(start, length) });
-            done ^ crate::another_of_four(status, bytes, start, length)
+            done ^ crate::AnotherOfFour(status, bytes, start, length)
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn $request(request: &crate::Request) -> u32 {
-            let status = crate::other_of_request(request);
+            let status = crate::OtherOfRequest(request);
             $write!(status, request.bytes, {
                 // SAFETY: the caller upholds the function's contract.
                 unsafe { crate::text(request.start, request.length) }
             });
-            crate::another_of_request(request, status)
+            crate::AnotherOfRequest(request, status)
         }
 
         #[unsafe(no_mangle)]
@@ -206,7 +196,7 @@ macro_rules! callers {
             start: *const u8,
             length: usize,
         ) {
-            $write!(status, crate::evaluate(bytes), {
+            $write!(status, crate::Evaluate(bytes), {
                 // SAFETY: the caller upholds the function's contract.
                 unsafe { crate::text(start, length) }
             });
@@ -250,8 +240,5 @@ macro_rules! nothing {
         let _unused = || ($status, $bytes, $text);
     };
 }
-
-#[cfg(feature = "timing")]
-pub(crate) use nothing;
 
 callers!(nothing: without_five, without_four, without_request, without_leaf, without_evaluated);

@@ -33,10 +33,6 @@ macro_rules! peer {
 callers!(
     peer: peer_five, peer_four, peer_request, peer_leaf, peer_evaluated
 );
-#[cfg(feature = "timing")]
-crate::loops::writes!(peer: peer_writes);
-#[cfg(feature = "timing")]
-crate::loops::arrays!(peer: peer_sum, peer_checksum);
 
 #[unsafe(no_mangle)]
 pub extern "system" fn peer_register() {

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use etw_test_support::root;
+use etw_test_support::{root, verify_signature};
 use tempfile::TempDir;
 
 use crate::common;
@@ -511,37 +511,17 @@ fn completions_know_the_commands() {
 /// contains the image.
 fn are_signed(folder: &Path) {
     let file = |name: &str| folder.join(name);
-    let pem = file("certificate.pem");
-    let openssl = Command::new("openssl")
-        .args(["x509", "-inform", "DER", "-in"])
-        .arg(file("lidar.cer"))
-        .arg("-out")
-        .arg(&pem)
-        .output()
-        .unwrap();
-    assert!(openssl.status.success());
-    let verify = |arguments: &[&Path]| {
-        let output = Command::new("osslsigncode")
-            .args(["verify", "-CAfile"])
-            .arg(&pem)
-            .args(arguments)
-            .output()
-            .unwrap();
-        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
-    };
     let (image, catalog) = (file("lidar.sys"), file("lidar.cat"));
-    for arguments in [
-        vec![Path::new("-in"), &image],
-        vec![Path::new("-in"), &catalog],
-        vec![Path::new("-catalog"), &catalog, Path::new("-in"), &image],
-    ] {
-        let (is_sound, said) = verify(&arguments);
-        assert!(is_sound, "{arguments:?}: {said}");
+    let verify = |options: &[&Path], of: &Path| verify_signature(&file("lidar.cer"), options, of);
+    let by_catalog = [Path::new("-catalog"), &catalog];
+    for (options, of) in [(&[][..], &image), (&[], &catalog), (&by_catalog, &image)] {
+        let (is_sound, said) = verify(options, of);
+        assert!(is_sound, "{options:?} {}: {said}", of.display());
     }
     let mut changed = fs::read(&image).unwrap();
     changed[0x800] ^= 1;
     fs::write(&image, changed).unwrap();
-    let (is_sound, _) = verify(&[Path::new("-catalog"), &catalog, Path::new("-in"), &image]);
+    let (is_sound, _) = verify(&by_catalog, &image);
     assert!(!is_sound);
 }
 

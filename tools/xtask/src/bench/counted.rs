@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::table::{Column, number, verdict};
+use super::table::{number, verdict};
 
 /// The ways of writing, in column order: the name in `count.py` and the title. This project's ways
 /// come first, then the peer.
@@ -34,12 +34,10 @@ pub fn sizes(measured: &Value, name: &str) -> Figures {
     WAYS.map(|(way, _)| measured["per event"][way][name].as_f64())
 }
 
-/// Returns the first lines of a table that has a column for every way of writing, and additional
-/// columns.
-pub fn header(more: &[&str]) -> String {
-    let titles = WAYS.iter().map(|(_, title)| title).chain(more);
-    let titles = titles.map(|title| format!(" {title} |")).collect::<Vec<_>>().concat();
-    format!("| |{titles} |\n|---|{}---|\n", "--:|".repeat(WAYS.len() + more.len()))
+/// Returns the first lines of a table that has a column for every way of writing, and the goal.
+pub fn header() -> String {
+    let titles = WAYS.map(|(_, title)| format!(" {title} |")).concat();
+    format!("| |{titles} goal | |\n|---|{}--:|---|\n", "--:|".repeat(WAYS.len()))
 }
 
 /// Returns a row's figures as table cells.
@@ -47,10 +45,10 @@ pub fn cells(figures: Figures) -> String {
     figures.map(number).join(" | ")
 }
 
-/// Returns the verdict for a row with these figures, compared with the peer's and with others.
-pub fn verdict_on(is_met: Option<bool>, figures: Figures, others: &[Column<'_>]) -> String {
-    let columns: Vec<Column<'_>> =
-        WAYS.iter().zip(figures).map(|((_, title), figure)| (*title, figure)).collect();
-    let (ours, peer) = columns.split_at(OURS);
-    verdict(is_met, ours, &[peer, others].concat())
+/// Returns the verdict for a row with these figures, compared with the peer's.
+pub fn verdict_on(is_met: Option<bool>, figures: Figures) -> String {
+    let [.., peer] = figures;
+    let columns: Vec<_> =
+        WAYS.map(|(_, title)| title).into_iter().zip(figures).take(OURS).collect();
+    verdict(is_met, &columns, peer)
 }

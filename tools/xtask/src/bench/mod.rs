@@ -2,17 +2,12 @@
 //! `tracelogging` crate.
 //!
 //! The benchmark executes compiled Windows code under a CPU emulator and counts instructions
-//! (tools/bench/count.py), so the counts do not depend on the machine. It also times the code on
-//! this machine (tools/bench/timing).
+//! (tools/bench/count.py), so the counts do not depend on the machine.
 
-mod answers;
-mod cited;
 mod counted;
 mod table;
-mod timing;
-mod traces;
 
-use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
+use std::{fmt::Write as _, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -27,11 +22,9 @@ use self::{
     table::{goal, is_met, number, verdict},
 };
 use crate::{
-    build::{self, Profile},
     environment::BENCH,
-    process::{cargo, json, root, run_quietly, target},
+    process::{json, root, run_quietly, target},
     progress::step,
-    sample::DRIVER,
 };
 
 /// The file with the last result.
@@ -48,9 +41,6 @@ const MORE: [(&str, &str); 4] = [
 /// The image feature that adds events through the facades.
 const FACADES: &str = "facades";
 
-/// The image feature that adds the loops to time.
-const TIMING: &str = "timing";
-
 /// A row of the table: the figures, and the goal for this project's ways of writing.
 struct Row {
     what: String,
@@ -64,13 +54,6 @@ fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
     command.args(["--release", "--locked"]);
     if let Some(feature) = feature {
         command.args(["--features", feature]);
-    }
-    if feature == Some(TIMING) {
-        // Without this option, one of two equal loops can take twice as long as the other,
-        // depending on its position in cache lines.
-        let target = toolchain.target();
-        command
-            .arg(format!("--config=target.{target}.rustflags=[\"-Cllvm-args=-align-loops=64\"]"));
     }
     run_quietly(&mut command)?;
     let from = built_in.join(toolchain.target()).join("release/bench_image.dll");
@@ -219,7 +202,7 @@ impl Row {
             self.what,
             cells(self.figures),
             goal(self.most),
-            verdict_on(met, self.figures, &[])
+            verdict_on(met, self.figures)
         );
         (text, met == Some(false))
     }
@@ -230,7 +213,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     let version = toolchain.rust().version().unwrap_or_default();
     let version = version.split(" (").next().unwrap_or_default();
     writeln!(text, "Compiled with {version}, opt-level 3, fat LTO, for {}.\n", toolchain.target())?;
-    text.push_str(&header(&["goal"]));
+    text.push_str(&header());
     let mut missed = 0;
     let rows = filtered(measured)
         .into_iter()
@@ -242,7 +225,6 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
         text.push_str(&row);
         missed += usize::from(is_missed);
     }
-    text.push_str(&cited::table(measured));
     let (helpers, missed_by_helpers) = helpers_table(measured)?;
     text.push_str(&helpers);
     missed += missed_by_helpers;
@@ -279,7 +261,7 @@ fn helpers_table(measured: &Value) -> Result<(String, usize)> {
             "| {title} | {} | {} | {} |",
             figures.map(number).join(" | "),
             goal(Some(most)),
-            verdict(is_met, &[], &[])
+            verdict(is_met, &[], None)
         )?;
     }
     Ok((text, missed))
@@ -326,131 +308,42 @@ fn facades_table(measured: &Value) -> (String, usize) {
         let met = most.map(|most| figures.iter().all(|one| one.is_some_and(|one| one <= most)));
         missed += usize::from(met == Some(false));
         let figures = figures.map(number).join(" | ");
-        let (goal, verdict) = (goal(most), verdict(met, &[], &[]));
+        let (goal, verdict) = (goal(most), verdict(met, &[], None));
         format!("| {title} | {figures} | {goal} | {verdict} |\n")
     }));
-    (text, missed)
-}
-
-/// Measures how fast the stand-in kernel records the sample driver's events to a file.
-fn throughput() -> Result<Value> {
-    let mut build = cargo(&["build", "--locked", "--release", "--package", "standin-kernel"]);
-    run_quietly(build.args(["--example", "throughput"]))?;
-    let sys = build::drivers(Profile::Release).join(format!("{}.sys", DRIVER.1));
-    json(Command::new(target().join("release/examples/throughput")).arg(&sys))
-}
-
-/// Returns the throughput result as text, and the number of missed goals. Only the ratios have
-/// goals, because the rates depend on the machine.
-fn throughput_table(measured: &Value) -> (String, usize) {
-    /// The minimum throughput of two threads, relative to one thread.
-    const TWO_THREADS: f64 = 1.7;
-    /// The maximum cost of an event for eight sessions, relative to one session.
-    const EIGHT_SESSIONS: f64 = 3.0;
-    let verdict = |met| if met { "met" } else { "**not met**" };
-    let ratio = |name: &str| measured[name].as_f64().unwrap_or(f64::NAN);
-    let (two_threads, eight_sessions) = (ratio("two_threads"), ratio("eight_sessions"));
-    let rate = |name: &str| measured[name].as_f64().unwrap_or(0.0) / 1e6;
-    let met = [two_threads >= TWO_THREADS, eight_sessions <= EIGHT_SESSIONS];
-    let missed = met.iter().filter(|met| !**met).count();
-    let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    let text = format!(
-        "\n# Throughput of the stand-in kernel\n\nFrom the sample driver's burst into a session's \
-         file, with a thread that writes the file, on a machine\nwith {processors} processors; the \
-         best of three runs each. The goal is a million events a second from\neach thread, if \
-         there are processors for the threads and the writer.\n\n\
-         The last two rows are ratios from runs of one and the other in turn, in which the threads \
-         that write the\nevents write the files as well. Each rate is the median of at least {} \
-         pieces of 500 events in which \
-         every\nthread had a processor, so that other load on the machine does not count.\n\n\
-         | | | goal | |\n|---|--:|--:|---|\n\
-         | one thread, millions of events a second | {:.2} | | |\n\
-         | two threads, millions of events a second in all | {:.2} | | |\n\
-         | lost events, all of them counted | {} | | |\n\
-         | cost of an event in a file of ten times the size, written without a writer thread | {:.2} \
-         times | | |\n\
-         | two threads against one, written without a writer thread | {two_threads:.2} times \
-         | ≥ {TWO_THREADS:.2} | {} |\n\
-         | cost of an event for 8 sessions against 1, written without a writer thread \
-         | {eight_sessions:.2} times | ≤ {EIGHT_SESSIONS:.2} | {} |\n",
-        measured["pieces"],
-        rate("one"),
-        rate("two"),
-        measured["lost"],
-        ratio("growth"),
-        verdict(met[0]),
-        verdict(met[1])
-    );
     (text, missed)
 }
 
 /// A mode of `cargo xtask bench`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Counts instructions and measures the stand-in kernel's throughput.
-    Whole,
-    /// Does the same as `Whole`, and writes the result to the documentation.
+    /// Prints the result.
+    Print,
+    /// Prints the result, and writes it to the documentation.
     Write,
-    /// Counts instructions, and prints only the goals that are not met.
+    /// Prints only the goals that are not met.
     Quick,
 }
 
-/// Measures the cost of an event, and fails if it misses a goal.
+/// Counts the cost of an event, and fails if it misses a goal.
 pub fn run(mode: Mode) -> Result<()> {
     let toolchain =
         step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
     step("Installing the emulator", || BENCH.install())?;
     let measured =
         step("Building the images and counting their instructions", || measure(&toolchain))?;
-    let (mut text, mut missed) = table(&measured, &toolchain)?;
-    let loops = step("Building the image with the loops", || image(&toolchain, Some(TIMING)))?;
+    let (text, missed) = table(&measured, &toolchain)?;
     if mode == Mode::Quick {
-        step("Checking that the loops write their events", || timing::check(&loops))?;
         for line in text.lines().filter(|line| line.contains("not met")) {
             println!("{line}");
         }
-        return ensure_met(missed);
+    } else {
+        println!("\n{text}");
     }
-    let on_processors = step("Timing the loops", || timing::measure(&loops))?;
-    let noise = on_processors.noise()?;
-    let (times, missed_by_times) = on_processors.table()?;
-    if mode == Mode::Write && !noise.is_empty() {
-        println!("{times}");
-        return timing::ensure_quiet(&noise).with_context(|| format!("cannot write {RESULT}"));
-    }
-    text.push_str(&times);
-    step("Building the sample driver", || build::build(&toolchain, DRIVER, Profile::Release))?;
-    let fast = step("Measuring the throughput of the stand-in kernel", throughput)?;
-    let (fast, missed_by_throughput) = throughput_table(&fast);
-    text.push_str(&fast);
-    println!("\n{text}");
     if mode == Mode::Write {
-        let path = root().join(RESULT);
-        text.push_str(&traces::earlier(&fs::read_to_string(&path).unwrap_or_default()));
-        files::write(&path, &text)?;
+        files::write(root().join(RESULT), &text)?;
         println!("Written to {RESULT}.");
     }
-    match timing::ensure_quiet(&noise) {
-        // The times of a noisy run do not count towards the goals.
-        Err(error) => eprintln!("warning: the times above do not count: {error:#}"),
-        Ok(()) => missed += missed_by_times + missed_by_throughput,
-    }
-    ensure_met(missed)
-}
-
-/// Measures how fast cargo answers after an edit and after a change of the selected packages.
-pub fn run_loop(write: bool) -> Result<()> {
-    answers::run(write)
-}
-
-/// Measures how fast traces are read and how much memory this takes; fails if a goal is missed.
-pub fn run_traces(write: bool) -> Result<()> {
-    let document = root().join(RESULT);
-    let document = Some(document.as_path()).filter(|_| write);
-    ensure_met(traces::run(document)?)
-}
-
-fn ensure_met(missed: usize) -> Result<()> {
     ensure!(missed == 0, "{missed} goals are not met; see the rows marked \"not met\" above");
     Ok(())
 }

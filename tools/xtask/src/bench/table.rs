@@ -1,8 +1,5 @@
 //! The figures, goals and marks in the benchmark's tables.
 
-/// A column of one row in a table: the title and the figure.
-pub type Column<'a> = (&'a str, Option<f64>);
-
 /// Returns a figure in table format.
 pub fn number(figure: Option<f64>) -> String {
     figure.map_or_else(
@@ -32,30 +29,16 @@ pub fn is_met(ours: impl IntoIterator<Item = Option<f64>>, most: Option<f64>) ->
     Some(ours.peek().is_some() && ours.all(|figure| rounded(figure) <= most))
 }
 
-/// Returns a row's mark: each of this project's columns that is behind, with the other columns that
-/// are ahead of it. Compares figures as shown; lower is always better. Returns nothing if no column
-/// is behind.
-fn behind(ours: &[Column<'_>], others: &[Column<'_>]) -> Option<String> {
-    let behind: Vec<String> = ours
-        .iter()
-        .filter_map(|(title, figure)| {
-            let figure = rounded((*figure)?);
-            let ahead: Vec<&str> = others
-                .iter()
-                .filter(|(_, other)| other.is_some_and(|other| rounded(other) < figure))
-                .map(|(other, _)| *other)
-                .collect();
-            (!ahead.is_empty()).then(|| format!("{title} ({})", ahead.join(", ")))
-        })
-        .collect();
-    (!behind.is_empty()).then(|| format!("**behind**: {}", behind.join(", ")))
-}
-
-/// Returns the text of a row's last cell: the verdict for the goal, and the mark.
-pub fn verdict(is_met: Option<bool>, ours: &[Column<'_>], others: &[Column<'_>]) -> String {
+/// Returns the text of a row's last cell: the verdict for the goal, and a mark with this project's
+/// columns in which the peer is ahead. Compares figures as shown; lower is always better.
+pub fn verdict(is_met: Option<bool>, ours: &[(&str, Option<f64>)], peer: Option<f64>) -> String {
+    let peer = peer.map_or(f64::INFINITY, rounded);
+    let is_behind = |figure: Option<f64>| figure.is_some_and(|figure| peer < rounded(figure));
+    let behind = ours.iter().filter(|(_, figure)| is_behind(*figure));
+    let behind: Vec<String> = behind.map(|(title, _)| format!("{title} (peer)")).collect();
     let met = is_met.map(|met| if met { "met" } else { "**not met**" }.to_owned());
-    let parts: Vec<String> = met.into_iter().chain(behind(ours, others)).collect();
-    parts.join("; ")
+    let mark = (!behind.is_empty()).then(|| format!("**behind**: {}", behind.join(", ")));
+    met.into_iter().chain(mark).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -63,33 +46,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_in_which_another_is_ahead_names_the_columns() {
-        let ours = [("TraceLogging", Some(45.0)), ("manifest", Some(38.0))];
-        let mark = |others: &[Column<'_>]| verdict(None, &ours, others);
-        assert_eq!(mark(&[("peer", Some(39.0))]), "**behind**: TraceLogging (peer)");
-        assert_eq!(
-            mark(&[("peer", Some(37.0)), ("C", Some(44.0))]),
-            "**behind**: TraceLogging (peer, C), manifest (peer)"
-        );
-        assert_eq!(mark(&[("peer", Some(45.0))]), "");
-        assert_eq!(mark(&[("peer", None)]), "");
-    }
-
-    #[test]
-    fn figures_that_are_shown_alike_are_alike() {
-        let verdict = |ours, other| verdict(None, &[("ours", Some(ours))], &[("peer", other)]);
-        assert_eq!(verdict(1.004, Some(0.996)), "");
-        assert_eq!(verdict(1.006, Some(0.996)), "**behind**: ours (peer)");
-    }
-
-    #[test]
-    fn a_mark_follows_the_goal() {
-        let ours = [("TraceLogging", Some(3.0))];
-        let peer = [("peer", Some(2.0))];
-        let cell = |met| verdict(met, &ours, &peer);
-        assert_eq!(cell(Some(true)), "met; **behind**: TraceLogging (peer)");
-        assert_eq!(cell(Some(false)), "**not met**; **behind**: TraceLogging (peer)");
-        assert_eq!(verdict(Some(true), &ours, &[]), "met");
+    fn a_row_in_which_the_peer_is_ahead_names_the_columns_after_the_goal() {
+        let ours = [("TraceLogging", Some(45.0)), ("manifest", Some(38.0)), ("other", None)];
+        for (is_met, peer, expected) in [
+            (None, Some(39.0), "**behind**: TraceLogging (peer)"),
+            (None, Some(37.0), "**behind**: TraceLogging (peer), manifest (peer)"),
+            (None, Some(45.0), ""),
+            (None, None, ""),
+            // Figures that are shown alike are alike.
+            (None, Some(37.996), "**behind**: TraceLogging (peer)"),
+            (None, Some(37.994), "**behind**: TraceLogging (peer), manifest (peer)"),
+            (Some(true), Some(39.0), "met; **behind**: TraceLogging (peer)"),
+            (Some(false), Some(39.0), "**not met**; **behind**: TraceLogging (peer)"),
+            (Some(true), None, "met"),
+        ] {
+            assert_eq!(verdict(is_met, &ours, peer), expected, "{peer:?}");
+        }
     }
 
     #[test]
