@@ -212,7 +212,21 @@ fn test_chores() -> [Command; 5] {
         "Count the cost of writing an event and compare it with the `tracelogging` crate",
     )
     .arg(flag("quick", "Show only the missed goals"))
-    .arg(flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"));
+    .arg(
+        flag(
+            "loop",
+            "Measure how fast cargo answers after an edit and after a change of the selected \
+             packages, instead",
+        )
+        .conflicts_with("quick"),
+    )
+    .arg(
+        flag(
+            "write",
+            "Write the result to docs/benchmark.md or, with `--loop`, to CONTRIBUTING.md",
+        )
+        .conflicts_with("quick"),
+    );
     let goldens = "Fetch published packages with resources that mc.exe compiled, for comparison";
     let fuzz = chore("fuzz", "Fuzz every reader of untrusted bytes").arg(
         option("minutes", "N", "The total time for all targets, in minutes")
@@ -283,6 +297,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
         }
         "test" => test::run(arguments.get_flag("deep"), arguments.get_flag("again")),
+        "bench" if arguments.get_flag("loop") => bench::run_loop(arguments.get_flag("write")),
         "bench" => bench::run(match (arguments.get_flag("quick"), arguments.get_flag("write")) {
             (true, _) => bench::Mode::Quick,
             (_, true) => bench::Mode::Write,
