@@ -189,8 +189,10 @@ fn fresh_machine_chore() -> Command {
     )
     .arg(
         option("machine", "NAME", "A machine to run on; can be repeated [default: all]")
-            .action(ArgAction::Append),
+            .action(ArgAction::Append)
+            .value_parser(PossibleValuesParser::new(fresh_machine::names())),
     )
+    .arg(jobs("The number of machines that run at the same time").default_value("1"))
 }
 
 /// Returns the commands that check and measure.
@@ -303,7 +305,9 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             (_, true) => bench::Mode::Write,
             _ => bench::Mode::Print,
         }),
-        "fresh-machine" => fresh_machine::run(&several(arguments, "machine")),
+        "fresh-machine" => {
+            fresh_machine::run(&several(arguments, "machine"), required(arguments, "jobs")?)
+        }
         "goldens" => goldens::run(),
         "renew" => renew::run(&several(arguments, "part")),
         "reproducible" => reproducible::run(),
