@@ -194,3 +194,25 @@ fn wrong(kind: Kind, attribute: &'static str, value: &str) -> Option<Rule> {
         Hexadecimal => Some(Rule::Hexadecimal { attribute, text: text() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(shapes: &[Shape]) -> usize {
+        shapes.iter().map(|shape| 1 + shape.inner.as_deref().map_or(0, count)).sum()
+    }
+
+    #[test]
+    fn every_line_is_an_element_and_every_syntax_is_known() {
+        let text = include_str!("shape.txt");
+        assert_eq!(count(&SHAPES), text.lines().count());
+        let kinds = text.split_whitespace().filter_map(|word| word.split_once(':'));
+        for (name, kind) in kinds {
+            assert!(
+                ["symbol", "guid", "hexadecimal", "namespace"].contains(&kind),
+                "{name}:{kind}"
+            );
+        }
+    }
+}

@@ -397,7 +397,7 @@ pub fn compression() -> Vec<Seed> {
 type Property = (&'static str, fn(&Written) -> bool);
 
 const SESSIONS: [Property; 11] = [
-    ("empty", |it| it.events == 0),
+    ("empty", |it| it.events == 0 && it.buffers == 0),
     ("corrected", |it| it.corrected && it.events > 0),
     ("qpc", |it| !it.corrected && it.events > 1 && it.clock == ClockType::Qpc),
     // The clock and the start time must match, which only a corrected header guarantees.

@@ -20,7 +20,7 @@ mod suite;
 
 use std::{
     fmt::Write as _,
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
     process::{Command, ExitCode, Stdio},
 };
 
@@ -314,7 +314,7 @@ fn try_sample(
         let name = repository.file_name().unwrap_or_default();
         let mut command = Command::new(&programs.cargo_etw);
         command.current_dir(&path).args(["etw", "run", "--target-dir"]);
-        command.arg(target().join("foreign").join(name));
+        command.arg(path::absolute(target().join("foreign").join(name))?);
         command
     } else {
         let Some(compiler) = compiler else {

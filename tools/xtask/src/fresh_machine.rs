@@ -489,7 +489,10 @@ fn is_about_the_network(name: &str) -> bool {
         || name.starts_with("SSL_CERT_")
         || name.starts_with("CARGO_REGISTR")
         || name.starts_with("RUSTUP_DIST_")
-        || matches!(&*name, "PIP_CERT" | "GIT_SSL_CAINFO" | "PIP_DEFAULT_TIMEOUT")
+        || matches!(
+            &*name,
+            "PIP_CERT" | "GIT_SSL_CAINFO" | "NODE_EXTRA_CA_CERTS" | "PIP_DEFAULT_TIMEOUT"
+        )
 }
 
 /// Returns the names of the machines.

@@ -129,10 +129,11 @@ impl Package {
         };
         let own: Vec<&str> = sums.lines().filter(is_own).collect();
         files::create_dir_all(folder)?;
-        let list = folder.join(format!("{}.sums", self.folder()));
-        files::write(&list, own.join("\n") + "\n")?;
+        let list = format!("{}.sums", self.folder());
+        files::write(folder.join(&list), own.join("\n") + "\n")?;
         let mut check = Command::new("sha256sum");
-        check.current_dir(folder).args(["--check", "--strict", "--quiet"]).arg(&list);
+        check.current_dir(folder).env("LC_ALL", "C");
+        check.args(["--check", "--strict", "--quiet", &list]);
         run_quietly(&mut check).with_context(|| {
             format!(
                 "{} {} is not the published package that the tests were written for, whose digests \

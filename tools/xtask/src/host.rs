@@ -19,7 +19,7 @@ enum Need {
 
 /// All commands and their requirements.
 const CHORES: [(&str, Need); 19] = [
-    ("bench", Need::StandInKernel),
+    ("bench", Need::Programs("a CPU emulator for Linux")),
     ("build", Need::Nothing),
     ("client", Need::Programs("a cross compiler for Windows")),
     ("demo", Need::StandInKernel),

@@ -197,7 +197,11 @@ macro_rules! pointers {
     };
 }
 
-pointers!(*mut T: <*mut T>::cast_const, *const T: core::convert::identity, &mut T: ptr::from_ref);
+pointers!(*mut T: <*mut T>::cast_const, *const T: core::convert::identity, &mut T: from_mut);
+
+const fn from_mut<T>(variable: &mut T) -> *const T {
+    ptr::from_mut(variable).cast_const()
+}
 
 impl Argument<Self> for LUID {
     fn convert(self) -> Self {

@@ -252,16 +252,17 @@ fn output_that_cannot_be_written_is_an_error() {
 #[cfg(target_os = "linux")]
 fn files_without_end_and_folders_are_refused() {
     let folder = sample();
+    fs::create_dir(folder.path("sub")).unwrap();
     for (option, file, said) in [
         ("--man", "/dev/zero", "it is larger than 64 MiB"),
         ("--mof", "/dev/zero", "it is larger than 64 MiB"),
         ("--tmf", "/dev/zero", "is larger than 64 MiB, the limit for a TMF file"),
         ("--pdb", "/dev/zero", "it is not a PDB of version 7"),
-        ("--man", "/tmp", "Is a directory"),
-        ("--image", "/tmp", "Is a directory"),
-        ("--mof", "/tmp", "Is a directory"),
-        ("--pdb", "/tmp", "Is a directory"),
-        ("--out", "/tmp", "is a directory"),
+        ("--man", "sub", "Is a directory"),
+        ("--image", "sub", "Is a directory"),
+        ("--mof", "sub", "Is a directory"),
+        ("--pdb", "sub", "Is a directory"),
+        ("--out", "sub", "is a directory"),
     ] {
         folder.etl(&["dump", "sample.etl", option, file]).fails(1, &[said, file]);
     }
