@@ -57,8 +57,6 @@
 #[doc = include_str!("../../docs/test-your-driver.md")]
 pub struct Guide;
 
-#[cfg(test)]
-mod conformance_tests;
 mod execution;
 mod ground;
 mod harness;
@@ -124,6 +122,7 @@ pub use crate::{
             state::Target,
             unspecified::{GroupDenial, ImplicitActivity, PagedSession, UnspecifiedBehaviour},
         },
+        exports::ProvidedRoutine,
         faults::Fault,
         kmdf::{
             resource::Resource,

@@ -20,23 +20,22 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 use super::{
     call::{Call, Entered},
     context::Context,
-    routine::{MAX_ARGUMENTS, Registers, Type},
+    declarations::{Declaration, Type},
+    routine::{MAX_ARGUMENTS, Registers},
     stack, thread,
 };
-use crate::ground::{flight, irql::Irql, rule::Rule, signals};
+use crate::ground::{flight, rule::Rule, signals};
 
 /// A routine that a driver can call.
 pub struct Entry {
     /// The routine's module.
     pub module: &'static str,
-    /// The routine's name.
-    pub name: &'static str,
-    /// The highest IRQL at which the routine may be called.
-    pub ceiling: Irql,
-    /// The types of the routine's parameters.
-    pub parameters: &'static [Type],
+    /// The routine's declaration.
+    pub declaration: &'static Declaration,
     /// The type of the routine's result.
     pub result: Type,
+    /// Set if a call bugchecks, because the routine is not provided.
+    pub is_refused: bool,
     /// Serves a call. Unused argument registers are zero.
     pub serve: Box<dyn Fn(Context, Registers) -> u64 + Send + Sync>,
 }
@@ -67,7 +66,7 @@ impl Gateways {
         for (entry, address) in entries.iter().zip(addresses) {
             by_module.entry(entry.module).or_default().push(address);
             if importable.contains(&entry.module) {
-                bound.push((entry.module, entry.name, address));
+                bound.push((entry.module, entry.declaration.name, address));
             }
         }
         Self { entries, by_module, importable: bound }
@@ -110,35 +109,36 @@ unsafe extern "win64" fn serve(
     stack: u64,
     entered: &Entered,
 ) -> u64 {
+    let declaration = entry.declaration;
     // The call is recorded first, because the driver may have corrupted the thread's state.
     let caller = || {
         let call = Call { return_address, stack, preserved: entered.preserved, ..Call::NONE };
         (call.registers(), stack::top_of(stack))
     };
     // SAFETY: the caller guarantees that the stack pointer is in the current thread's driver stack.
-    unsafe { flight::note_call(entry.name, caller) };
+    unsafe { flight::note_call(declaration.name, caller) };
     let thread = thread::current();
-    let call = thread.enter(entry.name, return_address, stack, entered.preserved);
+    let call = thread.enter(declaration.name, return_address, stack, entered.preserved);
     if entered.flags & u64::from(signals::DIRECTION) != 0 {
         let sentence = "with the direction flag set, which the calling convention requires to be clear; the \
                         kernel has cleared it";
         let host = thread.host();
         host.warn(&thread, call, Rule::DirectionFlag, sentence);
     }
-    if call.irql > entry.ceiling {
+    if call.irql > declaration.limit {
         thread.stop(
-            Rule::irql_of(entry.name),
+            Rule::irql_of(declaration.name),
             format!(
                 "{} was called at {} from {}; it may be called at IRQL <= {}",
-                entry.name,
+                declaration.name,
                 call.irql,
                 thread.place(return_address),
-                entry.ceiling
+                declaration.limit
             ),
         );
     }
     let mut arguments = [0; MAX_ARGUMENTS];
-    let places = (stack + 8..).step_by(8).take(entry.parameters.len());
+    let places = (stack + 8..).step_by(8).take(declaration.registers());
     for (argument, place) in arguments.iter_mut().zip(places) {
         // SAFETY: the caller's frame has home space for four arguments above the return address,
         // which `enter` has filled; the arguments beyond four, if the routine has more, follow.

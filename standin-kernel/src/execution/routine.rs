@@ -1,8 +1,9 @@
 //! The routines behind gateways: Rust functions with the signatures of the WDK's headers.
 
-use std::{marker::PhantomData, ptr::NonNull};
+use std::{fmt, marker::PhantomData, ptr::NonNull};
 
-use crate::ground::{NtStatus, abi::Pointee, irql::Irql};
+use super::declarations::{Declaration, Type, declaration};
+use crate::ground::{NtStatus, abi::Pointee};
 
 /// The maximum number of parameters of a routine.
 pub const MAX_ARGUMENTS: usize = 15;
@@ -12,62 +13,52 @@ pub type Registers = [u64; MAX_ARGUMENTS];
 
 /// A routine that a driver can call. `C` is the context type of the service that provides the routine.
 pub struct Routine<C> {
-    /// The types of the parameters.
-    pub parameters: &'static [Type],
+    /// The routine's declaration in the WDK's headers.
+    pub declaration: &'static Declaration,
     /// The type of the result.
     pub result: Type,
+    /// Set for [`refused`] routines.
+    pub is_refused: bool,
     /// Calls the function with as many registers as it has parameters, and returns the result register.
     /// The driver ignores the high bytes of narrower results.
     pub call: fn(&C, Registers) -> u64,
 }
 
-impl<C> Routine<C> {
-    /// Returns the routine that a function implements. After the context, the function has the
-    /// parameters of the declaration in the headers.
-    pub const fn of<F: Function<C, S>, S>(_: F) -> Self {
-        Self { parameters: F::PARAMETERS, result: F::RESULT, call: F::call }
-    }
-
-    /// Returns the entry of the framework's function table that a function implements. The function
-    /// omits the driver's globals, which are the first parameter of every entry.
-    pub const fn after_globals<F: Function<C, S>, S>(_: F) -> Self {
-        Self {
-            parameters: F::PARAMETERS_AFTER_GLOBALS,
-            result: F::RESULT,
-            call: F::call_after_globals,
-        }
-    }
+/// Returns the routine with a name, which a function implements. After the context, the function has
+/// the parameters of the declaration in the WDK's headers; otherwise, this does not compile. A
+/// function of the framework's table omits the driver's globals.
+pub const fn routine<C, F: Function<C, S>, S>(name: &str, _: F) -> Routine<C> {
+    let declaration = declaration(name);
+    declaration.check(F::PARAMETERS, F::RESULT);
+    let call = if declaration.index.is_some() { F::call_after_globals } else { F::call };
+    Routine { declaration, result: F::RESULT, is_refused: false, call }
 }
 
-/// An exported routine in a service's list: its name, the highest IRQL at which it may be called, and
-/// the routine.
-pub type Export<C> = (&'static str, Irql, Routine<C>);
+/// Like [`routine`], for a function of the framework's table that has the driver's globals as a
+/// parameter.
+pub const fn routine_with_globals<C, F: Function<C, S>, S>(name: &str, _: F) -> Routine<C> {
+    let declaration = declaration(name);
+    assert!(declaration.index.is_some(), "only functions of the framework's table get globals");
+    match F::PARAMETERS.split_first() {
+        Some((Type::Pointer(_), others)) => declaration.check(others, F::RESULT),
+        _ => panic!("the first parameter is not a pointer to the globals"),
+    }
+    Routine { declaration, result: F::RESULT, is_refused: false, call: F::call }
+}
 
-/// A type of a parameter or a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// `void`, for results.
-    Void,
-    /// `BOOLEAN` or `UCHAR`.
-    U8,
-    /// `CHAR`.
-    I8,
-    /// `USHORT` or `WCHAR`.
-    U16,
-    /// `SHORT`.
-    I16,
-    /// `ULONG`.
-    U32,
-    /// `LONG` or an enumeration.
-    I32,
-    /// `NTSTATUS`.
-    Status,
-    /// A whole register: a 64-bit number, or a pointer or handle of any type.
-    Word,
-    /// A pointer to the structure or number type with this name.
-    Pointer(&'static str),
-    /// A handle with this type name.
-    Handle(&'static str),
+/// Returns the entry of the framework's table for a function that is not provided. `stop` does not return.
+pub const fn refused<C, F: Function<C, S>, S>(
+    declaration: &'static Declaration,
+    _stop: F,
+) -> Routine<C> {
+    Routine { declaration, result: F::RESULT, is_refused: true, call: F::call }
+}
+
+impl<C> Routine<C> {
+    /// Returns the routine's name.
+    pub const fn name(&self) -> &'static str {
+        self.declaration.name
+    }
 }
 
 /// A type that can be a routine's parameter.
@@ -189,7 +180,7 @@ impl Returned for Result<NtStatus, NtStatus> {
     }
 }
 
-/// A parameter that points to a `T`. The address comes from the driver and may be invalid.
+/// A parameter or result that points to a `T`. The address comes from the driver and may be invalid.
 pub struct At<T>(pub u64, PhantomData<fn() -> T>);
 
 /// A parameter that is a handle to an object of the kind `T`. The handle comes from the driver and
@@ -197,9 +188,29 @@ pub struct At<T>(pub u64, PhantomData<fn() -> T>);
 pub struct Handle<T>(pub u64, PhantomData<fn() -> T>);
 
 impl<T> At<T> {
+    /// The null pointer.
+    pub const NULL: Self = Self::new(0);
+
     /// Returns a pointer with this address.
     pub const fn new(address: u64) -> Self {
         Self(address, PhantomData)
+    }
+
+    /// Returns whether the address is null.
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns a pointer to another type with the same address.
+    pub const fn cast<U>(self) -> At<U> {
+        At::new(self.0)
+    }
+}
+
+impl<T> Handle<T> {
+    /// Returns the handle with this value.
+    pub const fn new(value: u64) -> Self {
+        Self(value, PhantomData)
     }
 }
 
@@ -215,7 +226,30 @@ macro_rules! copy_without_the_type {
     )*};
 }
 
-copy_without_the_type! { Routine At Handle }
+copy_without_the_type! { Routine At Handle Out }
+
+macro_rules! hexadecimal {
+    ($($name:ident)*) => {$(
+        impl<T> fmt::UpperHex for $name<T> {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::UpperHex::fmt(&self.0, formatter)
+            }
+        }
+    )*};
+}
+
+hexadecimal! { At Handle Out }
+
+/// A parameter that points to a variable for a handle to an object of the kind `T`. The address comes
+/// from the driver and may be invalid.
+pub struct Out<T>(pub u64, PhantomData<fn() -> T>);
+
+/// A parameter or result that points to memory without a type, such as a `PVOID`.
+pub type Memory = At<()>;
+
+/// A parameter that is the address of a routine of the driver.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Callback(pub u64);
 
 /// A kind of object with handles.
 pub trait Kind {
@@ -231,6 +265,22 @@ impl<T: Pointee> Argument for At<T> {
     }
 }
 
+impl<T: Kind> Argument for Out<T> {
+    const TYPE: Type = Type::Out(T::NAME);
+
+    fn from_register(register: u64) -> Self {
+        Self(register, PhantomData)
+    }
+}
+
+impl Argument for Callback {
+    const TYPE: Type = Type::Callback;
+
+    fn from_register(register: u64) -> Self {
+        Self(register)
+    }
+}
+
 impl<T: Kind> Argument for Handle<T> {
     const TYPE: Type = Type::Handle(T::NAME);
 
@@ -239,13 +289,35 @@ impl<T: Kind> Argument for Handle<T> {
     }
 }
 
+impl<T: Pointee> Returned for At<T> {
+    const TYPE: Type = Type::Pointer(T::NAME);
+
+    fn into_register(self) -> u64 {
+        self.0
+    }
+}
+
+impl<T: Kind> Returned for Handle<T> {
+    const TYPE: Type = Type::Handle(T::NAME);
+
+    fn into_register(self) -> u64 {
+        self.0
+    }
+}
+
+impl Returned for Callback {
+    const TYPE: Type = Type::Callback;
+
+    fn into_register(self) -> u64 {
+        self.0
+    }
+}
+
 /// A function that implements a routine. `S` is its signature without the context parameter of type
 /// `C`.
 pub trait Function<C, S>: Copy {
     /// The types of the parameters.
     const PARAMETERS: &'static [Type];
-    /// The types of the parameters of an entry of the framework's table, without the globals.
-    const PARAMETERS_AFTER_GLOBALS: &'static [Type];
     /// The type of the result.
     const RESULT: Type;
 
@@ -281,7 +353,6 @@ macro_rules! functions {
             F: Fn(&C, $($parameter),*) -> R + Copy,
         {
             const PARAMETERS: &'static [Type] = &[$($parameter::TYPE),*];
-            const PARAMETERS_AFTER_GLOBALS: &'static [Type] = &[Type::Word, $($parameter::TYPE),*];
             const RESULT: Type = R::TYPE;
 
             fn call(context: &C, registers: Registers) -> u64 {
@@ -317,25 +388,26 @@ pub const fn low_half(register: u64) -> u32 {
 #[cfg(test)]
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "routines take their context by reference")]
 mod tests {
+    use std::panic;
+
     use super::*;
+
+    const GARBAGE: u64 = 0xDEAD_BEEF_8765_FEDC;
+
+    fn call<F: Function<(), S>, S>(_: F, registers: Registers) -> u64 {
+        F::call(&(), registers)
+    }
 
     #[test]
     fn arguments_have_the_low_bytes_of_registers() {
-        const GARBAGE: u64 = 0xDEAD_BEEF_8765_FEDC;
         fn first_are_low(_: &(), first: u8, second: i8, third: u16, fourth: i16) -> bool {
             (first, second, third, fourth) == (0xDC, -0x24, 0xFEDC, -0x124)
         }
         fn others_are_low(_: &(), first: u32, second: i32, third: u64, fourth: bool) -> bool {
             (first, second, third, fourth) == (0x8765_FEDC, -0x789A_0124, GARBAGE, true)
         }
-        let routines = [
-            (Routine::of(first_are_low), [Type::U8, Type::I8, Type::U16, Type::I16]),
-            (Routine::of(others_are_low), [Type::U32, Type::I32, Type::Word, Type::U8]),
-        ];
-        for (routine, types) in routines {
-            assert_eq!((routine.call)(&(), [GARBAGE; MAX_ARGUMENTS]), 1);
-            assert_eq!(routine.parameters, types);
-        }
+        assert_eq!(call(first_are_low, [GARBAGE; MAX_ARGUMENTS]), 1);
+        assert_eq!(call(others_are_low, [GARBAGE; MAX_ARGUMENTS]), 1);
     }
 
     #[test]
@@ -346,22 +418,44 @@ mod tests {
         fn minus_one((): &()) -> i32 {
             -1
         }
-        let routine = Routine::of(fail);
-        assert_eq!(routine.result, Type::Status);
-        assert_eq!((routine.call)(&(), [1; MAX_ARGUMENTS]), 0xC000_0017);
-        assert_eq!((routine.call)(&(), [0; MAX_ARGUMENTS]), 0);
-        assert_eq!((Routine::of(minus_one).call)(&(), [0; MAX_ARGUMENTS]), 0xFFFF_FFFF);
+        assert_eq!(call(fail, [1; MAX_ARGUMENTS]), 0xC000_0017);
+        assert_eq!(call(fail, [0; MAX_ARGUMENTS]), 0);
+        assert_eq!(call(minus_one, [0; MAX_ARGUMENTS]), 0xFFFF_FFFF);
     }
 
     #[test]
     fn entries_of_the_frameworks_table_get_the_arguments_after_the_globals() {
-        fn all(_: &(), first: u64, second: u64, third: u64) -> u64 {
-            first + 10 * second + 100 * third
+        fn exported(_: &(), code: u32, one: u64, two: u64, three: u64, four: u64) {
+            assert_eq!([code.into(), one, two, three, four], [1, 2, 3, 4, 5]);
+        }
+        fn of_table(_: &(), code: u32, one: u64, two: u64, three: u64, four: u64) {
+            assert_eq!([code.into(), one, two, three, four], [2, 3, 4, 5, 6]);
         }
         let registers = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5];
-        assert_eq!((Routine::of(all).call)(&(), registers), 321);
-        let entry = Routine::after_globals(all);
-        assert_eq!((entry.call)(&(), registers), 432);
-        assert_eq!(entry.parameters.len(), 4);
+        let routine_of_table = routine("WdfVerifierKeBugCheck", of_table);
+        (routine_of_table.call)(&(), registers);
+        assert_eq!(routine_of_table.declaration.registers(), 6);
+        (routine("KeBugCheckEx", exported).call)(&(), registers);
+    }
+
+    #[test]
+    fn a_function_of_another_type_is_refused() {
+        fn length(_: &(), _sid: u64) -> u32 {
+            0
+        }
+        fn length_of_sid(_: &(), _sid: At<crate::ground::opaque::Sid>) -> u32 {
+            0
+        }
+        let refusal = |function: fn() -> Routine<()>| {
+            let panicked = panic::catch_unwind(function).err()?;
+            let text = panicked.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            text.or_else(|| panicked.downcast_ref::<String>().cloned())
+        };
+        assert_eq!(
+            refusal(|| routine("RtlLengthSid", length)).as_deref(),
+            Some("parameter 1 of RtlLengthSid is `PSID Sid` in the WDK's headers")
+        );
+        assert!(refusal(|| routine("RtlValidSid", length_of_sid)).is_some());
+        assert_eq!(routine("RtlLengthSid", length_of_sid).name(), "RtlLengthSid");
     }
 }

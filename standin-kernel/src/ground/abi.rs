@@ -53,6 +53,14 @@ macro_rules! numbers {
 
 numbers! { u8 i8 u16 i16 u32 i32 u64 i64 }
 
+impl Pointee for etl_file::Guid {
+    const NAME: &'static str = "_GUID";
+}
+
+impl Pointee for () {
+    const NAME: &'static str = "void";
+}
+
 /// A structure's layout, which a test compares with the headers.
 #[cfg(test)]
 pub struct Layout {

@@ -23,6 +23,7 @@ pub mod loader;
 pub mod lock_order;
 pub mod memory;
 pub mod nearest;
+pub mod opaque;
 pub mod pnp_abi;
 pub mod processor_block;
 pub mod restored;

@@ -12,7 +12,7 @@ use super::{
     runner::Runner,
 };
 use crate::{
-    execution::{call::Call, identity::Identity},
+    execution::{call::Call, identity::Identity, routine::At},
     ground::{
         NtStatus,
         abi::DriverObject,
@@ -285,7 +285,7 @@ impl Driver {
             let routine = unload_routine(context, address);
             let routine = routine.map(|routine| context.environment().images.function(routine));
             if object.driver_unload == context.functions().unload {
-                framework_unload(context, address);
+                framework_unload(context, At::new(address));
             } else {
                 context.call_driver("DriverUnload", object.driver_unload, [address]);
             }

@@ -13,10 +13,11 @@ use super::{
 use crate::{
     execution::{
         context::Context,
+        declarations::Declaration,
         gateway::{Entry, Gateways},
-        routine::Export,
+        routine::Routine,
     },
-    ground::bare,
+    ground::{bare, irql::Irql},
 };
 
 /// Returns the process's gateways.
@@ -65,6 +66,50 @@ pub fn function_table() -> FunctionTable {
     }
 }
 
+/// A routine that the stand-in kernel provides.
+#[derive(Clone, Copy, Debug)]
+pub struct ProvidedRoutine {
+    /// The module that exports it, or `Wdf01000.sys` for the framework's function table.
+    pub module: &'static str,
+    /// The name.
+    pub name: &'static str,
+    /// The highest IRQL at which it may be called. For some arguments, the limit is lower.
+    pub limit: Irql,
+    declaration: &'static Declaration,
+}
+
+impl ProvidedRoutine {
+    /// Returns all routines that a driver can call, by module, except those that compilers call
+    /// implicitly.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let is_provided = |entry: &&Entry| !entry.is_refused && entry.module != table::INTERNAL;
+        let provided = gateways().entries().iter().filter(is_provided);
+        provided
+            .map(|Entry { module, declaration, .. }| Self {
+                module,
+                name: declaration.name,
+                limit: declaration.limit,
+                declaration,
+            })
+            .collect()
+    }
+
+    /// Returns the names of the routines that compilers call implicitly, such as `memcpy`.
+    #[must_use]
+    pub fn implicit() -> Vec<&'static str> {
+        bare::routines().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Returns the types and names of the parameters in the WDK's headers, without the driver's
+    /// globals, which are the first parameter of every framework function.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        let more = self.declaration.is_variadic.then_some("...");
+        let all = self.declaration.parameters.iter();
+        all.filter_map(|one| one.refusal.split('`').nth(1)).chain(more)
+    }
+}
+
 impl Fault {
     /// Returns the routines that support fault injection, sorted by name: most routines that return an
     /// `NTSTATUS`, and two that report failure with a null pointer.
@@ -72,8 +117,8 @@ impl Fault {
     pub fn routines() -> Vec<&'static str> {
         let all = gateways().entries().iter();
         let mut names: Vec<&str> = all
-            .filter(|entry| Self::is_supported(entry.name, entry.result))
-            .map(|entry| entry.name)
+            .filter(|entry| Self::is_supported(entry.declaration.name, entry.result))
+            .map(|entry| entry.declaration.name)
             .collect();
         names.sort_unstable();
         names
@@ -84,11 +129,11 @@ impl Fault {
 fn entries() -> Vec<Entry> {
     let mut all = of(NTOSKRNL, ntoskrnl::exports::exports(), System::ntoskrnl_context);
     all.extend(of(NTOSKRNL, etw::exports::exports(), System::etw_context));
-    all.extend(of(NTOSKRNL, interrupt::wdm::exports(), System::kmdf_context));
-    all.extend(of(recorder::MODULE, recorder::exports(), System::etw_context));
-    all.extend(of(wdfldr::MODULE, wdfldr::exports(), System::kmdf_context));
+    all.extend(of(NTOSKRNL, interrupt::wdm::ENTRIES.iter().copied(), System::kmdf_context));
+    all.extend(of(recorder::MODULE, recorder::ENTRIES.iter().copied(), System::etw_context));
+    all.extend(of(wdfldr::MODULE, wdfldr::ENTRIES.iter().copied(), System::kmdf_context));
     all.extend(of(table::MODULE, table::entries(), System::kmdf_context));
-    all.extend(of(table::INTERNAL, table::internal(), System::kmdf_context));
+    all.extend(of(table::INTERNAL, table::INTERNAL_ENTRIES.iter().copied(), System::kmdf_context));
     all
 }
 
@@ -96,19 +141,18 @@ fn entries() -> Vec<Entry> {
 /// them.
 fn of<C: 'static>(
     module: &'static str,
-    exports: Vec<Export<C>>,
+    exports: impl IntoIterator<Item = Routine<C>>,
     context: fn(Context) -> C,
 ) -> Vec<Entry> {
     exports
         .into_iter()
-        .map(|(name, ceiling, routine)| Entry {
+        .map(|routine| Entry {
             module,
-            name,
-            ceiling,
-            parameters: routine.parameters,
+            declaration: routine.declaration,
             result: routine.result,
+            is_refused: routine.is_refused,
             serve: Box::new(move |call, arguments| {
-                let fault = System::of(&call).faults.result_of(name, routine.result);
+                let fault = System::of(&call).faults.result_of(routine.name(), routine.result);
                 fault.unwrap_or_else(|| (routine.call)(&context(call), arguments))
             }),
         })

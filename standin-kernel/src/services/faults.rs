@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::{execution::routine::Type, ground::NtStatus};
+use crate::{execution::declarations::Type, ground::NtStatus};
 
 /// A failure to inject into a routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +130,9 @@ mod tests {
         assert!(Fault::WITH_EFFECTS.iter().all(is_supported) && is_supported(&Fault::WITH_NULL));
         // These routines return a pointer, nothing, a Boolean value, and a number.
         let others = ["IoAllocateIrp", "KeInitializeEvent", "KeSetTimer", "DbgPrint"];
-        let provided =
-            |name: &&str| exports::gateways().entries().iter().any(|one| one.name == *name);
+        let provided = |name: &&str| {
+            exports::gateways().entries().iter().any(|one| one.declaration.name == *name)
+        };
         assert!(Fault::UNFAILING.iter().all(|name| provided(name) && !is_supported(name)));
         assert!(!others.iter().any(is_supported));
     }

@@ -282,7 +282,7 @@ impl Host for System {
     fn thread_object(&self, thread: &Rc<Thread>) -> u64 {
         // Routines with a thread object as a parameter accept only addresses that drivers have
         // received.
-        objects::current(&Self::ntoskrnl_context(Context::of_job(thread)))
+        objects::current(&Self::ntoskrnl_context(Context::of_job(thread))).0
     }
 
     fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str) {

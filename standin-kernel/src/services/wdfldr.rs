@@ -4,18 +4,11 @@ use super::kmdf::{
     driver::{bind, unbind},
     state::framework::Context,
 };
-use crate::{
-    execution::routine::{Export, Routine},
-    ground::irql::Irql,
-};
+use crate::execution::routine::{Routine, routine};
 
 /// The module's name.
 pub const MODULE: &str = "WDFLDR.SYS";
 
-/// Returns the exports.
-pub fn exports() -> Vec<Export<Context>> {
-    vec![
-        ("WdfVersionBind", Irql::PASSIVE_LEVEL, Routine::of(bind)),
-        ("WdfVersionUnbind", Irql::PASSIVE_LEVEL, Routine::of(unbind)),
-    ]
-}
+/// The exports.
+pub const ENTRIES: &[Routine<Context>] =
+    &[routine("WdfVersionBind", bind), routine("WdfVersionUnbind", unbind)];

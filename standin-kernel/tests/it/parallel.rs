@@ -186,7 +186,7 @@ fn control(kernel: &Kernel, folder: &Path, amount: Amount, mut random: fastrand:
 /// Loads and unloads another driver.
 fn load(kernel: &Kernel, amount: Amount) {
     for _ in 0..amount.loads {
-        let (driver, device) = common::started(&kernel, &common::minimal());
+        let (driver, device) = common::started(kernel, &common::minimal());
         common::leave(driver, &device);
     }
 }

@@ -100,14 +100,16 @@ fn lacking(package: &Value) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Returns the expected files of the package in a folder: its sources and the files in every
-/// package.
+/// Returns the expected files of the package in a folder: its sources, the build script's folder, data,
+/// and the files in every package.
 fn expected(files: &[String], folder: &str) -> BTreeSet<String> {
     let folder = format!("{folder}/");
-    let sources = files
-        .iter()
-        .filter_map(|file| file.strip_prefix(&folder))
-        .filter(|file| file.starts_with("src/"));
+    let is_crate = |name: &str| files.contains(&format!("{folder}{name}/Cargo.toml"));
+    let sources = files.iter().filter_map(|file| file.strip_prefix(&folder)).filter(|file| {
+        let is_data = !file.contains('/') && file.ends_with(".json");
+        let is_built = !is_crate("build") && file.starts_with("build/");
+        is_data || is_built || file.starts_with("src/")
+    });
     sources.chain(FILES).map(str::to_owned).collect()
 }
 

@@ -1,10 +1,17 @@
 //! The command line and its commands.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use standin_kernel::run::{Format, RunConfig, add_arguments, etl_here};
+use standin_kernel::{
+    ProvidedRoutine,
+    run::{Format, RunConfig, add_arguments, etl_here},
+};
 
 fn command() -> Command {
     let run = Command::new("run")
@@ -21,6 +28,32 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(add_arguments(run))
+        .subcommand(
+            Command::new("routines")
+                .about("List the routines that a driver can call")
+                .long_about(
+                    "Lists the routines that a driver can call: the module, the name, the highest IRQL, \
+                     and the parameters in the WDK's headers.",
+                ),
+        )
+}
+
+/// Prints the routines that a driver can call.
+fn list_routines() -> Result<bool> {
+    let mut out = io::stdout().lock();
+    let mut all = ProvidedRoutine::all();
+    all.sort_by_key(|one| (one.module, one.name));
+    for one in all {
+        let parameters = one.parameters().collect::<Vec<_>>().join(", ");
+        let written = writeln!(out, "{} {} {} ({parameters})", one.module, one.name, one.limit);
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(true),
+            written => written.context("cannot print the routines")?,
+        }
+    }
+    let implicit = ProvidedRoutine::implicit().join(", ");
+    writeln!(out, "Called by compiled code: {implicit}").context("cannot print the routines")?;
+    Ok(true)
 }
 
 /// Runs a driver. Returns `true` if the run reported nothing except notes.
@@ -36,6 +69,7 @@ pub fn main() -> ExitCode {
     let matches = command().get_matches();
     let result = match matches.subcommand() {
         Some(("run", matches)) => run_driver(matches),
+        Some(("routines", _)) => list_routines(),
         // clap rejects every other command.
         _ => Err(anyhow!("unknown command")),
     };

@@ -15,9 +15,9 @@ const GET_SET: u32 = 4;
 const CREATE_SET: u32 = 5;
 
 /// `EtwActivityIdControl`.
-pub fn etw_activity_id_control(context: &Context, code: u32, activity: u64) -> NtResult {
+pub fn etw_activity_id_control(context: &Context, code: u32, activity: At<Guid>) -> NtResult {
     context.faults().take("EtwActivityIdControl").map_or(Ok(()), Err)?;
-    activity_id_control(context, code, activity)
+    activity_id_control(context, code, activity.0)
 }
 
 /// Reads, sets or creates activity ids (ETW-6.5.3). All codes except creation access the thread's
@@ -84,14 +84,14 @@ fn has_teb(context: &Context) -> bool {
 
 /// `EtwActivityIdControlKernel`: reads or sets the pointer to the thread's activity id, on any thread
 /// (ETW-6.5.10).
-pub fn etw_activity_id_control_kernel(context: &Context, code: u32, pointer: At<u64>) -> NtResult {
+pub fn etw_activity_id_control_kernel(context: &Context, code: u32, pointer: At<Guid>) -> NtResult {
     if ![GET, SET].contains(&code) {
         context.warn(Rule::ActivityCode, || {
             format!("with the control code {code}, which only EtwActivityIdControl supports")
         });
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    if pointer.0 == 0 {
+    if pointer.is_null() {
         context.warn(Rule::ActivityPointer, || {
             "with a null pointer for the pointer to the activity id".to_owned()
         });
@@ -110,6 +110,8 @@ pub fn etw_activity_id_control_kernel(context: &Context, code: u32, pointer: At<
             ),
         );
     }
+    // The activity id's type stands for that of a pointer to one.
+    let pointer: At<u64> = pointer.cast();
     context.check_address("a pointer to an activity id", pointer.0, 8);
     let this = context.identity().thread;
     if code == GET {

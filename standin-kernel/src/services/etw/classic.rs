@@ -14,41 +14,38 @@ use super::{
 use crate::{
     execution::{
         call::Call,
-        routine::{Export, Routine},
+        routine::{At, Callback, Memory, Routine, routine},
     },
     ground::{
-        NtResult, NtStatus, arena::Block, backtrace::Explained, bugcheck::Violation, irql::Irql,
-        rule::Rule,
+        NtResult, NtStatus, abi::DeviceObject, arena::Block, backtrace::Explained,
+        bugcheck::Violation, rule::Rule,
     },
 };
 
-/// Returns the exports. No header documents the IRQL limit of `EtwRegisterClassicProvider`; it has
+/// The exports. No header documents the IRQL limit of `EtwRegisterClassicProvider`; it has
 /// the limit of `EtwRegister`, because both call the enable callback. The other limit is from
 /// wdm.h.
-pub fn exports() -> Vec<Export<Context>> {
-    const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-    vec![
-        ("EtwRegisterClassicProvider", PASSIVE, Routine::of(etw_register_classic_provider)),
-        ("IoWMIRegistrationControl", PASSIVE, Routine::of(io_wmi_registration_control)),
-    ]
-}
+pub const ENTRIES: &[Routine<Context>] = &[
+    routine("EtwRegisterClassicProvider", etw_register_classic_provider),
+    routine("IoWMIRegistrationControl", io_wmi_registration_control),
+];
 
 /// Registers a classic provider. The second parameter is a type, which WPP passes as 0 (ETW-2.23).
 fn etw_register_classic_provider(
     context: &Context,
-    provider: u64,
+    provider: At<Guid>,
     _kind: u32,
-    callback: u64,
-    argument: u64,
-    slot: u64,
+    callback: Callback,
+    argument: Memory,
+    slot: At<u64>,
 ) -> NtResult {
-    if callback == 0 {
+    if callback == Callback(0) {
         context.warn(Rule::RegisterPointer, || {
             "without an enable callback, which a classic provider requires".to_owned()
         });
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    registration::register_at(context, provider, callback, argument, slot, Form::Classic)
+    registration::register_at(context, provider.0, callback.0, argument.0, slot.0, Form::Classic)
 }
 
 /// The actions of `IoWMIRegistrationControl` (`WMIREG_ACTION_*`).
@@ -68,17 +65,21 @@ mod action {
 /// Registers or unregisters a control block or a device object. A control block's callback returns
 /// its GUIDs (ETW-2.24). In the stand-in kernel, the driver of a device object receives no WMI
 /// requests.
-fn io_wmi_registration_control(context: &Context, block: u64, action: u32) -> NtResult {
+fn io_wmi_registration_control(
+    context: &Context,
+    block: At<DeviceObject>,
+    action: u32,
+) -> NtResult {
     let has_callback = action & action::CALLBACK != 0;
     match action & !action::FLAGS {
-        action::REGISTER => register_block(context, block, has_callback),
-        action::DEREGISTER => unregister_block(context, block),
+        action::REGISTER => register_block(context, block.0, has_callback),
+        action::DEREGISTER => unregister_block(context, block.0),
         action::REREGISTER | action::UPDATE_GUIDS => {
-            unregister_block(context, block)?;
-            register_block(context, block, has_callback)
+            unregister_block(context, block.0)?;
+            register_block(context, block.0, has_callback)
         }
         // The stand-in kernel sends no requests that it would have to block.
-        action::BLOCK_IRPS if context.etw().wmi.contains_key(&block) => Ok(()),
+        action::BLOCK_IRPS if context.etw().wmi.contains_key(&block.0) => Ok(()),
         _ => Err(NtStatus::INVALID_PARAMETER),
     }
 }

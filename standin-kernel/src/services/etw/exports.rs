@@ -14,44 +14,51 @@ use super::{
     trace_information, write,
 };
 use crate::{
-    execution::routine::{Export, Routine},
-    ground::{NtResult, NtStatus, abi::EventDescriptor, irql::Irql, rule::Rule},
+    execution::routine::{At, Callback, Memory, Routine, routine},
+    ground::{
+        NtResult, NtStatus,
+        abi::{EventDataDescriptor, EventDescriptor},
+        rule::Rule,
+    },
 };
 
-/// Returns the exports, with the IRQL limits in wdm.h. `EtwActivityIdControl` and
-/// `EtwActivityIdControlKernel` check their limits themselves: the limit of the former depends on
-/// its control code, and wdm.h does not declare the latter.
-pub fn exports() -> Vec<Export<Context>> {
-    const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-    const HIGH: Irql = Irql::HIGH_LEVEL;
-    let mut all = vec![
-        ("EtwRegister", PASSIVE, Routine::of(etw_register)),
-        ("EtwUnregister", PASSIVE, Routine::of(etw_unregister)),
-        ("EtwSetInformation", PASSIVE, Routine::of(etw_set_information)),
-        ("EtwEventEnabled", HIGH, Routine::of(etw_event_enabled)),
-        ("EtwProviderEnabled", HIGH, Routine::of(etw_provider_enabled)),
-        ("EtwActivityIdControl", HIGH, Routine::of(etw_activity_id_control)),
-        ("EtwActivityIdControlKernel", HIGH, Routine::of(etw_activity_id_control_kernel)),
-        ("EtwWrite", HIGH, Routine::of(etw_write)),
-        ("EtwWriteTransfer", HIGH, Routine::of(etw_write_transfer)),
-        ("EtwWriteEx", HIGH, Routine::of(etw_write_ex)),
-        ("EtwWriteString", HIGH, Routine::of(etw_write_string)),
+/// The exports. `EtwActivityIdControl` and `EtwActivityIdControlKernel` check their IRQL limits
+/// themselves: the limit of the former depends on its control code, and wdm.h does not declare the
+/// latter.
+const ENTRIES: &[Routine<Context>] = &[
+    routine("EtwRegister", etw_register),
+    routine("EtwUnregister", etw_unregister),
+    routine("EtwSetInformation", etw_set_information),
+    routine("EtwEventEnabled", etw_event_enabled),
+    routine("EtwProviderEnabled", etw_provider_enabled),
+    routine("EtwActivityIdControl", etw_activity_id_control),
+    routine("EtwActivityIdControlKernel", etw_activity_id_control_kernel),
+    routine("EtwWrite", etw_write),
+    routine("EtwWriteTransfer", etw_write_transfer),
+    routine("EtwWriteEx", etw_write_ex),
+    routine("EtwWriteString", etw_write_string),
+];
+
+/// Returns the exports of all modules.
+pub fn exports() -> impl Iterator<Item = Routine<Context>> {
+    let modules = [
+        ENTRIES,
+        activity_io::ENTRIES,
+        classic::ENTRIES,
+        message::ENTRIES,
+        trace_information::ENTRIES,
     ];
-    all.extend(activity_io::exports());
-    all.extend(classic::exports());
-    all.extend(message::exports());
-    all.extend(trace_information::exports());
-    all
+    modules.into_iter().flatten().copied()
 }
 
 fn etw_register(
     context: &Context,
-    provider: u64,
-    callback: u64,
-    argument: u64,
-    slot: u64,
+    provider: At<Guid>,
+    callback: Callback,
+    argument: Memory,
+    slot: At<u64>,
 ) -> NtResult {
-    registration::register_at(context, provider, callback, argument, slot, Form::Modern)
+    registration::register_at(context, provider.0, callback.0, argument.0, slot.0, Form::Modern)
 }
 
 fn etw_unregister(context: &Context, handle: u64) -> NtResult {
@@ -64,7 +71,7 @@ fn etw_set_information(
     context: &Context,
     handle: u64,
     class: u32,
-    information: u64,
+    information: Memory,
     length: u32,
 ) -> NtResult {
     /// `EVENT_INFO_CLASS`.
@@ -79,16 +86,16 @@ fn etw_set_information(
     if let Some(error) = known {
         return Err(registration::refuse(context, handle, &error));
     }
-    if information == 0 && length != 0 {
+    if information.is_null() && length != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    if length == 0 && information != 0 && information < LOWEST_ADDRESS {
+    if length == 0 && !information.is_null() && information.0 < LOWEST_ADDRESS {
         context.warn(Rule::EmptyInformation, || {
             format!("with 0 bytes at 0x{information:X}, which is not a valid address; pass a null pointer")
         });
     }
-    context.check_address("information", information, u64::from(length));
-    let bytes = context.read_bytes(information, length as usize);
+    context.check_address("information", information.0, u64::from(length));
+    let bytes = context.read_bytes(information.0, length as usize);
     match class {
         BINARY_TRACK_INFO => Ok(()),
         SET_TRAITS => registration::set_traits(context, handle, bytes),
@@ -130,8 +137,8 @@ fn is_enabled(context: &Context, handle: u64, passes: impl Fn(&EnableInfo) -> bo
     false
 }
 
-fn etw_event_enabled(context: &Context, handle: u64, descriptor: u64) -> bool {
-    let event: EventDescriptor = context.read(descriptor);
+fn etw_event_enabled(context: &Context, handle: u64, descriptor: At<EventDescriptor>) -> bool {
+    let event = descriptor.read(context);
     is_enabled(context, handle, |one| one.passes(event.level, event.keyword))
 }
 
@@ -142,45 +149,45 @@ fn etw_provider_enabled(context: &Context, handle: u64, level: u8, keyword: u64)
 fn etw_write(
     context: &Context,
     handle: u64,
-    descriptor: u64,
-    activity: u64,
+    descriptor: At<EventDescriptor>,
+    activity: At<Guid>,
     count: u32,
-    data: u64,
+    data: At<EventDataDescriptor>,
 ) -> NtResult {
-    let call = write_call(context, handle, descriptor, (activity, 0), (count, data));
+    let call = write_call(context, handle, descriptor.0, (activity.0, 0), (count, data.0));
     write::write(context, &call)
 }
 
 fn etw_write_transfer(
     context: &Context,
     handle: u64,
-    descriptor: u64,
-    activity: u64,
-    related: u64,
+    descriptor: At<EventDescriptor>,
+    activity: At<Guid>,
+    related: At<Guid>,
     count: u32,
-    data: u64,
+    data: At<EventDataDescriptor>,
 ) -> NtResult {
-    let ids = (activity, related);
-    let call = write_call(context, handle, descriptor, ids, (count, data));
+    let ids = (activity.0, related.0);
+    let call = write_call(context, handle, descriptor.0, ids, (count, data.0));
     write::write(context, &call)
 }
 
 fn etw_write_ex(
     context: &Context,
     handle: u64,
-    descriptor: u64,
+    descriptor: At<EventDescriptor>,
     filter: u64,
     flags: u32,
-    activity: u64,
-    related: u64,
+    activity: At<Guid>,
+    related: At<Guid>,
     count: u32,
-    data: u64,
+    data: At<EventDataDescriptor>,
 ) -> NtResult {
     context.faults().take("EtwWriteEx").map_or(Ok(()), Err)?;
     let call = WriteCall {
         filter,
         flags,
-        ..write_call(context, handle, descriptor, (activity, related), (count, data))
+        ..write_call(context, handle, descriptor.0, (activity.0, related.0), (count, data.0))
     };
     write::write(context, &call)
 }
@@ -217,12 +224,12 @@ fn etw_write_string(
     handle: u64,
     level: u8,
     keyword: u64,
-    activity: u64,
-    string: u64,
+    activity: At<Guid>,
+    string: At<u16>,
 ) -> NtResult {
     let mut text = Vec::new();
     loop {
-        let unit: u16 = context.read(string + text.len() as u64);
+        let unit: u16 = context.read(string.0 + text.len() as u64);
         text.extend_from_slice(&unit.to_le_bytes());
         if unit == 0 {
             break;
@@ -231,7 +238,7 @@ fn etw_write_string(
             return Err(NtStatus::INTEGER_OVERFLOW);
         }
     }
-    let activity = guid(context, "an activity id", activity);
+    let activity = guid(context, "an activity id", activity.0);
     let descriptor =
         EventDescriptor { id: 0, version: 0, channel: 0, level, opcode: 0, task: 0, keyword };
     let written = Content { payload: text, ..Content::default() };

@@ -13,21 +13,18 @@ use super::{
     state::session_of,
 };
 use crate::{
-    execution::routine::{Export, Routine},
+    execution::routine::{At, Memory, Routine, routine},
     ground::{NtResult, NtStatus, irql::Irql, rule::Rule},
     services::managers::wmi_events::WmiEvent,
 };
 
-/// Returns the exports. The documentation of `WmiTraceMessage` allows any IRQL; the limit of
+/// The exports. The documentation of `WmiTraceMessage` allows any IRQL; the limit of
 /// `IoWMIWriteEvent` is from wdm.h.
-pub fn exports() -> Vec<Export<Context>> {
-    const HIGH: Irql = Irql::HIGH_LEVEL;
-    vec![
-        ("IoWMIWriteEvent", Irql::DISPATCH_LEVEL, Routine::of(io_wmi_write_event)),
-        ("WmiTraceMessage", HIGH, Routine::of(wmi_trace_message)),
-        ("WmiTraceMessageVa", HIGH, Routine::of(wmi_trace_message_va)),
-    ]
-}
+pub const ENTRIES: &[Routine<Context>] = &[
+    routine("IoWMIWriteEvent", io_wmi_write_event),
+    routine("WmiTraceMessage", wmi_trace_message),
+    routine("WmiTraceMessageVa", wmi_trace_message_va),
+];
 
 /// Writes a message. The message's arguments follow the four register parameters: pairs of an
 /// address and a size, terminated by a null address.
@@ -35,13 +32,13 @@ fn wmi_trace_message(
     context: &Context,
     handle: u64,
     flags: u32,
-    guid: u64,
+    guid: At<Guid>,
     number: u16,
 ) -> NtResult {
     /// The return address, and the home space of the four register parameters.
     const BEFORE_ARGUMENTS: u64 = 5 * 8;
     let arguments = context.call().stack.wrapping_add(BEFORE_ARGUMENTS);
-    write_message(context, handle, flags, guid, number, arguments)
+    write_message(context, handle, flags, guid.0, number, arguments)
 }
 
 /// Writes a message whose arguments are in a `va_list`. A `va_list` is the arguments' address.
@@ -49,11 +46,11 @@ fn wmi_trace_message_va(
     context: &Context,
     handle: u64,
     flags: u32,
-    guid: u64,
+    guid: At<Guid>,
     number: u16,
-    arguments: u64,
+    arguments: Memory,
 ) -> NtResult {
-    write_message(context, handle, flags, guid, number, arguments)
+    write_message(context, handle, flags, guid.0, number, arguments.0)
 }
 
 /// All flags that evntrace.h defines. The last two specify the pointer size.
@@ -230,13 +227,13 @@ fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -
 }
 
 /// Writes the event of a classic provider (ETW-6.8.3), or fires a WMI event.
-fn io_wmi_write_event(context: &Context, item: u64) -> NtResult {
-    context.check_address("an event", item, EVENT_HEADER as u64);
+fn io_wmi_write_event(context: &Context, item: Memory) -> NtResult {
+    context.check_address("an event", item.0, EVENT_HEADER as u64);
     let mut header = [0; EVENT_HEADER];
-    context.read_into(item, &mut header);
+    context.read_into(item.0, &mut header);
     let flags = u32::from_le_bytes(part(&header, 44));
     if flags & TRACED_GUID == 0 {
-        return fire(context, item, &header, flags);
+        return fire(context, item.0, &header, flags);
     }
     let size = usize::from(u16::from_le_bytes(part(&header, 0)));
     let rest = size.checked_sub(EVENT_HEADER).ok_or(NtStatus::INVALID_PARAMETER)?;
@@ -249,7 +246,7 @@ fn io_wmi_write_event(context: &Context, item: u64) -> NtResult {
         context.check_address("an event's GUID", address, 16);
         context.read(address)
     };
-    let data = item.wrapping_add(EVENT_HEADER as u64);
+    let data = item.0.wrapping_add(EVENT_HEADER as u64);
     let payload = if flags & USE_MOF_PTR == 0 {
         read(context, data, rest)
     } else {

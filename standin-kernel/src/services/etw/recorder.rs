@@ -13,31 +13,31 @@ use super::{
     service::Context,
 };
 use crate::{
-    execution::routine::{At, Export, Routine},
-    ground::{NtResult, NtStatus, irql::Irql, memory, rule::Rule},
+    execution::routine::{At, Memory, Routine, routine},
+    ground::{
+        NtResult, NtStatus,
+        abi::{DriverObject, UnicodeString},
+        memory,
+        rule::Rule,
+    },
 };
 
 /// The module's name.
 pub const MODULE: &str = "WppRecorder.sys";
 
-/// Returns the exports.
-pub fn exports() -> Vec<Export<Context>> {
-    const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-    const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-    const HIGH: Irql = Irql::HIGH_LEVEL;
-    vec![
-        ("WppAutoLogStart", PASSIVE, Routine::of(start)),
-        ("WppAutoLogStop", PASSIVE, Routine::of(stop)),
-        ("WppAutoLogTrace", HIGH, Routine::of(trace)),
-        ("imp_WppRecorderConfigure", PASSIVE, Routine::of(configure)),
-        ("imp_WppRecorderIsDefaultLogAvailable", DISPATCH, Routine::of(is_default_available)),
-        ("imp_WppRecorderLogCreate", DISPATCH, Routine::of(create)),
-        ("imp_WppRecorderLogDelete", DISPATCH, Routine::of(delete)),
-        ("imp_WppRecorderLogGetDefault", DISPATCH, Routine::of(get_default)),
-        ("imp_WppRecorderLogSetIdentifier", DISPATCH, Routine::of(set_identifier)),
-        ("imp_WppRecorderReplay", PASSIVE, Routine::of(replay)),
-    ]
-}
+/// The exports.
+pub const ENTRIES: &[Routine<Context>] = &[
+    routine("WppAutoLogStart", start),
+    routine("WppAutoLogStop", stop),
+    routine("WppAutoLogTrace", trace),
+    routine("imp_WppRecorderConfigure", configure),
+    routine("imp_WppRecorderIsDefaultLogAvailable", is_default_available),
+    routine("imp_WppRecorderLogCreate", create),
+    routine("imp_WppRecorderLogDelete", delete),
+    routine("imp_WppRecorderLogGetDefault", get_default),
+    routine("imp_WppRecorderLogSetIdentifier", set_identifier),
+    routine("imp_WppRecorderReplay", replay),
+];
 
 /// The offsets in a driver's control block: the next block, the log's handle, and a switch for
 /// verbose messages. On Windows, the driver's registry key can set the switch.
@@ -68,46 +68,53 @@ fn add(context: &Context, log: Log) -> u64 {
 }
 
 /// Starts a driver's recorder: creates its default log.
-fn start(context: &Context, control: u64, _driver: u64, _path: u64) {
-    stop(context, control, 0);
-    let handle = add(context, Log::new(control, true, String::new(), DEFAULT_ROOM));
-    set_log(context, control, handle);
+fn start(context: &Context, control: Memory, _driver: At<DriverObject>, _path: At<UnicodeString>) {
+    stop(context, control, At::NULL);
+    let handle = add(context, Log::new(control.0, true, String::new(), DEFAULT_ROOM));
+    set_log(context, control.0, handle);
 }
 
 /// Stops a driver's recorder: deletes its default log.
-fn stop(context: &Context, control: u64, _driver: u64) {
+fn stop(context: &Context, control: Memory, _driver: At<DriverObject>) {
     let had_log = {
         let mut recorder = context.recorder();
         let before = recorder.0.len();
-        let is_it = |log: &Log| log.is_default && log.control == control;
+        let is_it = |log: &Log| log.is_default && log.control == control.0;
         recorder.0.retain(|log| !is_it(log));
         recorder.0.len() < before
     };
     if had_log {
-        set_log(context, control, 0);
+        set_log(context, control.0, 0);
     }
 }
 
 /// Adds a message to a log. The message's arguments follow the five parameters: pairs of an address
 /// and a size, terminated by a null address.
-fn trace(context: &Context, log: u64, level: u8, flags: u32, guid: u64, number: u16) -> NtResult {
+fn trace(
+    context: &Context,
+    log: Memory,
+    level: u8,
+    flags: u32,
+    guid: At<Guid>,
+    number: u16,
+) -> NtResult {
     /// The return address, the home space of the four register parameters, and the fifth parameter.
     const BEFORE_ARGUMENTS: u64 = 6 * 8;
-    if log == 0 {
+    if log.is_null() {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let arguments = context.call().stack.wrapping_add(BEFORE_ARGUMENTS);
     let data = gather(context, arguments);
-    context.check_address("a message GUID", guid, 16);
+    context.check_address("a message GUID", guid.0, 16);
     let mut message = RecorderMessage {
         log: String::new(),
         level,
         flag: flags,
-        guid: Guid::from_bytes(context.read(guid)),
+        guid: Guid::from_bytes(context.read(guid.0)),
         number,
         data,
     };
-    with(context, log, |log| {
+    with(context, log.0, |log| {
         message.log.clone_from(&log.identifier);
         log.add(message);
     });
@@ -136,31 +143,31 @@ fn default_of(context: &Context, control: u64) -> Option<u64> {
     found.map(Log::handle)
 }
 
-fn get_default(context: &Context, control: u64) -> u64 {
-    default_of(context, control).unwrap_or(0)
+fn get_default(context: &Context, control: Memory) -> Memory {
+    At::new(default_of(context, control.0).unwrap_or(0))
 }
 
-fn is_default_available(context: &Context, control: u64) -> bool {
-    default_of(context, control).is_some()
+fn is_default_available(context: &Context, control: Memory) -> bool {
+    default_of(context, control.0).is_some()
 }
 
 /// Creates or deletes the default log.
-fn configure(context: &Context, control: u64, parameters: u64) -> NtStatus {
+fn configure(context: &Context, control: Memory, parameters: Memory) -> NtStatus {
     /// The offset of `CreateDefaultLog`, its value for no log, and its value for no change.
     const CREATE: u64 = 4;
     const NO: u32 = 0;
     const AS_IT_IS: u32 = 2;
-    let wanted = context.read::<u32>(parameters.wrapping_add(CREATE)) & 0xFF;
+    let wanted = context.read::<u32>(parameters.0.wrapping_add(CREATE)) & 0xFF;
     if wanted == NO {
-        stop(context, control, 0);
-    } else if wanted != AS_IT_IS && default_of(context, control).is_none() {
-        start(context, control, 0, 0);
+        stop(context, control, At::NULL);
+    } else if wanted != AS_IT_IS && default_of(context, control.0).is_none() {
+        start(context, control, At::NULL, At::NULL);
     }
     NtStatus::SUCCESS
 }
 
 /// Creates a log as specified by `RECORDER_LOG_CREATE_PARAMS`.
-fn create(context: &Context, control: u64, parameters: u64, to: At<u64>) -> NtResult {
+fn create(context: &Context, control: Memory, parameters: Memory, to: At<u64>) -> NtResult {
     /// The offsets of the fields: the buffer size, the number to append to the identifier, the switch
     /// for appending it, the identifier's size, and the identifier.
     const ROOM: u64 = 8;
@@ -171,8 +178,8 @@ fn create(context: &Context, control: u64, parameters: u64, to: At<u64>) -> NtRe
     /// The minimum size of the structure, and the maximum buffer size.
     const SMALLEST: u32 = 48;
     const LARGEST: u32 = 1 << 20;
-    let at = |offset: u64| parameters.wrapping_add(offset);
-    let size: u32 = context.read(parameters);
+    let at = |offset: u64| parameters.0.wrapping_add(offset);
+    let size: u32 = context.read(parameters.0);
     let room: u32 = context.read(at(ROOM));
     if size < SMALLEST || room > LARGEST {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -187,7 +194,7 @@ fn create(context: &Context, control: u64, parameters: u64, to: At<u64>) -> NtRe
         identifier = format!("{identifier}{appended:x}");
     }
     let room = if room == 0 { DEFAULT_ROOM } else { room as usize };
-    to.write(context, add(context, Log::new(control, false, identifier, room)));
+    to.write(context, add(context, Log::new(control.0, false, identifier, room)));
     Ok(())
 }
 
@@ -199,22 +206,27 @@ fn text(context: &Context, at: u64, length: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn delete(context: &Context, _control: u64, log: u64) -> NtStatus {
-    if with(context, log, |log| log.is_default) {
+fn delete(context: &Context, _control: Memory, log: Memory) -> NtStatus {
+    if with(context, log.0, |log| log.is_default) {
         context.stop_call(Rule::ObjectMisused, "for the default log, which WppAutoLogStop deletes");
     }
-    context.recorder().0.retain(|one| one.handle() != log);
+    context.recorder().0.retain(|one| one.handle() != log.0);
     NtStatus::SUCCESS
 }
 
-fn set_identifier(context: &Context, _control: u64, log: u64, identifier: u64) -> NtStatus {
-    let identifier = text(context, identifier, usize::MAX);
-    with(context, log, |log| log.identifier = identifier);
+fn set_identifier(
+    context: &Context,
+    _control: Memory,
+    log: Memory,
+    identifier: At<i8>,
+) -> NtStatus {
+    let identifier = text(context, identifier.0, usize::MAX);
+    with(context, log.0, |log| log.identifier = identifier);
     NtStatus::SUCCESS
 }
 
 /// Writes the messages in a driver's default log to a session that has enabled the driver's provider.
-fn replay(context: &Context, control: u64, handle: u64, flags: u32, level: u8) -> NtStatus {
+fn replay(context: &Context, control: Memory, handle: u64, flags: u32, level: u8) -> NtStatus {
     let is_enabled = |message: &RecorderMessage| {
         let bit = message.flag.wrapping_sub(1) & 31;
         message.level <= level && flags >> bit & 1 != 0
@@ -222,7 +234,7 @@ fn replay(context: &Context, control: u64, handle: u64, flags: u32, level: u8) -
     let messages: Vec<RecorderMessage> = {
         let recorder = context.recorder();
         let logs = recorder.0.iter().filter(|log| log.is_default);
-        let of_driver = logs.filter(|log| log.control == control);
+        let of_driver = logs.filter(|log| log.control == control.0);
         let all = of_driver.flat_map(|log| log.messages.iter().cloned());
         all.filter(is_enabled).collect()
     };

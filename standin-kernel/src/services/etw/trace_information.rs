@@ -5,15 +5,14 @@ use super::{
     state::{flags_of, level_of, session_of},
 };
 use crate::{
-    execution::routine::{At, Export, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, Memory, Routine, routine},
+    ground::{NtResult, NtStatus},
     services::strings::read_unicode_string,
 };
 
-/// Returns the exports, with the IRQL limits of wdm.h.
-pub fn exports() -> Vec<Export<Context>> {
-    vec![("WmiQueryTraceInformation", Irql::APC_LEVEL, Routine::of(wmi_query_trace_information))]
-}
+/// The exports, with the IRQL limits of wdm.h.
+pub const ENTRIES: &[Routine<Context>] =
+    &[routine("WmiQueryTraceInformation", wmi_query_trace_information)];
 
 /// The values of `TRACE_INFORMATION_CLASS`.
 mod class {
@@ -34,12 +33,13 @@ const HISTORICAL_CONTEXT: u64 = 8;
 fn wmi_query_trace_information(
     context: &Context,
     class: u32,
-    information: u64,
+    information: Memory,
     length: u32,
     required: At<u32>,
-    buffer: u64,
+    buffer: Memory,
 ) -> NtResult<NtStatus> {
-    Question { class, information, length, required, buffer }.answer(context)
+    Question { class, information: information.0, length, required, buffer: buffer.0 }
+        .answer(context)
 }
 
 /// The arguments of a query.

@@ -9,7 +9,7 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, Memory, Out, routine},
     ground::{NtResult, NtStatus, abi::ObjectAttributes, arena::Block, irql::Irql, memory},
 };
 
@@ -55,16 +55,16 @@ impl Data for MemoryData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfMemoryCreate", Routine::after_globals(memory_create)),
-    ("WdfMemoryCreatePreallocated", Routine::after_globals(memory_create_preallocated)),
-    ("WdfLookasideListCreate", Routine::after_globals(lookaside_create)),
-    ("WdfMemoryCreateFromLookaside", Routine::after_globals(memory_create_from_lookaside)),
-    ("WdfMemoryGetBuffer", Routine::after_globals(memory_get_buffer)),
-    ("WdfMemoryAssignBuffer", Routine::after_globals(memory_assign_buffer)),
-    ("WdfMemoryCopyToBuffer", Routine::after_globals(memory_copy::<true>)),
-    ("WdfMemoryCopyFromBuffer", Routine::after_globals(memory_copy::<false>)),
-    ("WdfRequestRetrieveInputMemory", Routine::after_globals(retrieve_input_memory)),
-    ("WdfRequestRetrieveOutputMemory", Routine::after_globals(retrieve_output_memory)),
+    routine("WdfMemoryCreate", memory_create),
+    routine("WdfMemoryCreatePreallocated", memory_create_preallocated),
+    routine("WdfLookasideListCreate", lookaside_create),
+    routine("WdfMemoryCreateFromLookaside", memory_create_from_lookaside),
+    routine("WdfMemoryGetBuffer", memory_get_buffer),
+    routine("WdfMemoryAssignBuffer", memory_assign_buffer),
+    routine("WdfMemoryCopyToBuffer", memory_copy::<true>),
+    routine("WdfMemoryCopyFromBuffer", memory_copy::<false>),
+    routine("WdfRequestRetrieveInputMemory", retrieve_input_memory),
+    routine("WdfRequestRetrieveOutputMemory", retrieve_output_memory),
 ];
 
 /// Creates a memory object. Its parent is the driver unless the attributes specify another object.
@@ -108,12 +108,12 @@ impl Data for LookasideData {
 
 fn lookaside_create(
     context: &Context,
-    attributes: u64,
+    attributes: At<ObjectAttributes>,
     size: u64,
     pool: u32,
-    memory_attributes: u64,
+    memory_attributes: At<ObjectAttributes>,
     _tag: u32,
-    lookaside: u64,
+    lookaside: Out<LookasideData>,
 ) -> NtResult {
     /// `PagedPool` and its variants have this bit set.
     const PAGED: u32 = 1;
@@ -123,78 +123,78 @@ fn lookaside_create(
     if size == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let memory_attributes = read_attributes(context, memory_attributes);
+    let memory_attributes = read_attributes(context, memory_attributes.0);
     if let Some(attributes) = &memory_attributes {
         validate(context, attributes, MemoryData::CHOICES)?;
     }
     let data = LookasideData { size, attributes: memory_attributes };
-    let created = create_from(context, data, attributes, driver_of(context));
-    give(context, created, lookaside)
+    let created = create_from(context, data, attributes.0, driver_of(context));
+    give(context, created, lookaside.0)
 }
 
 fn memory_create_from_lookaside(
     context: &Context,
     lookaside: Handle<LookasideData>,
-    memory: u64,
+    memory: Out<MemoryData>,
 ) -> NtResult {
     let (size, attributes) = lookaside.with(context, |list| (list.size, list.attributes));
     let parent = driver_of(context);
     let created =
         allocate(size).and_then(|data| create(context, data, attributes.as_ref(), parent));
-    give(context, created, memory)
+    give(context, created, memory.0)
 }
 
 fn memory_create(
     context: &Context,
-    attributes: u64,
+    attributes: At<ObjectAttributes>,
     _pool_type: u32,
     _tag: u32,
     size: u64,
-    handle: u64,
-    buffer: u64,
+    handle: Out<MemoryData>,
+    buffer: At<u64>,
 ) -> NtResult {
     let data = allocate(size)?;
     let address = data.address;
-    let made = make(context, data, attributes)?;
-    context.write(handle, &made);
-    context.write_optional(buffer, &address);
+    let made = make(context, data, attributes.0)?;
+    context.write(handle.0, &made);
+    context.write_optional(buffer.0, &address);
     Ok(())
 }
 
 fn memory_create_preallocated(
     context: &Context,
-    attributes: u64,
-    buffer: u64,
+    attributes: At<ObjectAttributes>,
+    buffer: Memory,
     size: u64,
-    handle: u64,
+    handle: Out<MemoryData>,
 ) -> NtResult {
-    context.require(buffer);
+    context.require(buffer.0);
     if size == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let data = MemoryData {
-        address: buffer,
+        address: buffer.0,
         size,
         block: None,
         is_assignable: true,
         is_of_request: false,
     };
-    let made = make(context, data, attributes)?;
-    context.write(handle, &made);
+    let made = make(context, data, attributes.0)?;
+    context.write(handle.0, &made);
     Ok(())
 }
 
-fn memory_get_buffer(context: &Context, handle: Handle<MemoryData>, size: u64) -> u64 {
+fn memory_get_buffer(context: &Context, handle: Handle<MemoryData>, size: At<u64>) -> Memory {
     let (address, length) = handle.with(context, |memory| (memory.address, memory.size));
-    context.write_optional(size, &length);
-    address
+    context.write_optional(size.0, &length);
+    At::new(address)
 }
 
 /// Replaces the buffer, unless the framework allocated it.
 fn memory_assign_buffer(
     context: &Context,
     handle: Handle<MemoryData>,
-    buffer: u64,
+    buffer: Memory,
     size: u64,
 ) -> NtStatus {
     if !handle.with(context, |memory| memory.is_assignable) {
@@ -204,24 +204,24 @@ fn memory_assign_buffer(
             found: Some("WDFMEMORY with a buffer that the framework allocated"),
         });
     }
-    context.require(buffer);
+    context.require(buffer.0);
     if size == 0 {
         return NtStatus::INVALID_PARAMETER;
     }
-    handle.with(context, |memory| (memory.address, memory.size) = (buffer, size));
+    handle.with(context, |memory| (memory.address, memory.size) = (buffer.0, size));
     NtStatus::SUCCESS
 }
 
 /// Copies bytes between a memory object and a driver's buffer.
 fn memory_copy<const TO_BUFFER: bool>(
     context: &Context,
-    handle: u64,
+    handle: Handle<MemoryData>,
     offset: u64,
-    buffer: u64,
+    buffer: Memory,
     length: u64,
 ) -> NtResult {
-    let part = context.with::<MemoryData, _>(handle, |memory| memory.part(offset, length));
-    context.require(buffer);
+    let part = context.with::<MemoryData, _>(handle.0, |memory| memory.part(offset, length));
+    context.require(buffer.0);
     let count = usize::try_from(length).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
     if count == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -230,18 +230,26 @@ fn memory_copy<const TO_BUFFER: bool>(
     // too short.
     let short = if TO_BUFFER { NtStatus::BUFFER_TOO_SMALL } else { NtStatus::INVALID_BUFFER_SIZE };
     let place = part.ok_or(short)?;
-    let (from, to) = if TO_BUFFER { (place, buffer) } else { (buffer, place) };
+    let (from, to) = if TO_BUFFER { (place, buffer.0) } else { (buffer.0, place) };
     let copied = memory::read_bytes(from, count).and_then(|bytes| memory::write_bytes(to, &bytes));
     context.checked(copied);
     Ok(())
 }
 
-fn retrieve_input_memory(context: &Context, request: u64, memory: u64) -> NtResult {
-    retrieve(context, request, memory, RequestData::provided_input)
+fn retrieve_input_memory(
+    context: &Context,
+    request: Handle<RequestData>,
+    memory: Out<MemoryData>,
+) -> NtResult {
+    retrieve(context, request.0, memory.0, RequestData::provided_input)
 }
 
-fn retrieve_output_memory(context: &Context, request: u64, memory: u64) -> NtResult {
-    retrieve(context, request, memory, RequestData::provided_output)
+fn retrieve_output_memory(
+    context: &Context,
+    request: Handle<RequestData>,
+    memory: Out<MemoryData>,
+) -> NtResult {
+    retrieve(context, request.0, memory.0, RequestData::provided_output)
 }
 
 /// Returns the memory object for a request's buffer. Every call returns the same object. It is

@@ -6,8 +6,11 @@ use super::{
     state::framework::{Context, Data, Entries, ObjectRoutine},
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus},
+    execution::{
+        kinds::AnyObject,
+        routine::{At, Handle, Out, routine},
+    },
+    ground::{NtResult, NtStatus, abi::ObjectAttributes},
 };
 
 /// A collection. It holds a reference to each of its items.
@@ -22,19 +25,23 @@ impl Data for CollectionData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfCollectionCreate", Routine::after_globals(collection_create)),
-    ("WdfCollectionGetCount", Routine::after_globals(get_count)),
-    ("WdfCollectionAdd", Routine::after_globals(add)),
-    ("WdfCollectionRemove", Routine::after_globals(remove)),
-    ("WdfCollectionRemoveItem", Routine::after_globals(remove_item)),
-    ("WdfCollectionGetItem", Routine::after_globals(get_item)),
-    ("WdfCollectionGetFirstItem", Routine::after_globals(get_first)),
-    ("WdfCollectionGetLastItem", Routine::after_globals(get_last)),
+    routine("WdfCollectionCreate", collection_create),
+    routine("WdfCollectionGetCount", get_count),
+    routine("WdfCollectionAdd", add),
+    routine("WdfCollectionRemove", remove),
+    routine("WdfCollectionRemoveItem", remove_item),
+    routine("WdfCollectionGetItem", get_item),
+    routine("WdfCollectionGetFirstItem", get_first),
+    routine("WdfCollectionGetLastItem", get_last),
 ];
 
-fn collection_create(context: &Context, attributes: u64, collection: u64) -> NtResult {
-    let created = create_from(context, CollectionData::default(), attributes, driver_of(context));
-    give(context, created, collection)
+fn collection_create(
+    context: &Context,
+    attributes: At<ObjectAttributes>,
+    collection: Out<CollectionData>,
+) -> NtResult {
+    let created = create_from(context, CollectionData::default(), attributes.0, driver_of(context));
+    give(context, created, collection.0)
 }
 
 /// Returns the items of a collection.
@@ -48,14 +55,18 @@ pub fn push(context: &Context, collection: u64, object: u64) {
     context.with::<CollectionData, _>(collection, |data| data.items.push(object));
 }
 
-fn get_count(context: &Context, collection: u64) -> u32 {
-    u32::try_from(items(context, collection).len()).unwrap_or(u32::MAX)
+fn get_count(context: &Context, collection: Handle<CollectionData>) -> u32 {
+    u32::try_from(items(context, collection.0).len()).unwrap_or(u32::MAX)
 }
 
 /// Adds an object. The same object can be in a collection several times.
-fn add(context: &Context, collection: Handle<CollectionData>, object: u64) -> NtStatus {
+fn add(
+    context: &Context,
+    collection: Handle<CollectionData>,
+    object: Handle<AnyObject>,
+) -> NtStatus {
     collection.check(context);
-    push(context, collection.0, object);
+    push(context, collection.0, object.0);
     NtStatus::SUCCESS
 }
 
@@ -72,27 +83,32 @@ fn take(context: &Context, collection: u64, place: Option<usize>, what: impl FnO
     }
 }
 
-fn remove(context: &Context, collection: Handle<CollectionData>, object: u64) {
-    context.with_object(object, |_| ());
-    let place = collection.with(context, |data| data.items.iter().position(|item| *item == object));
+fn remove(context: &Context, collection: Handle<CollectionData>, object: Handle<AnyObject>) {
+    context.with_object(object.0, |_| ());
+    let place =
+        collection.with(context, |data| data.items.iter().position(|item| *item == object.0));
     take(context, collection.0, place, || format!("0x{object:016X}"));
 }
 
-fn remove_item(context: &Context, collection: u64, index: u32) {
-    take(context, collection, Some(index as usize), || format!("index {index}"));
+fn remove_item(context: &Context, collection: Handle<CollectionData>, index: u32) {
+    take(context, collection.0, Some(index as usize), || format!("index {index}"));
 }
 
-fn get_item(context: &Context, collection: u64, index: u32) -> u64 {
-    let items = items(context, collection);
-    items.get(index as usize).copied().unwrap_or(0)
+fn get_item(
+    context: &Context,
+    collection: Handle<CollectionData>,
+    index: u32,
+) -> Handle<AnyObject> {
+    let items = items(context, collection.0);
+    Handle::new(items.get(index as usize).copied().unwrap_or(0))
 }
 
-fn get_first(context: &Context, collection: u64) -> u64 {
-    items(context, collection).first().copied().unwrap_or(0)
+fn get_first(context: &Context, collection: Handle<CollectionData>) -> Handle<AnyObject> {
+    Handle::new(items(context, collection.0).first().copied().unwrap_or(0))
 }
 
-fn get_last(context: &Context, collection: u64) -> u64 {
-    items(context, collection).last().copied().unwrap_or(0)
+fn get_last(context: &Context, collection: Handle<CollectionData>) -> Handle<AnyObject> {
+    Handle::new(items(context, collection.0).last().copied().unwrap_or(0))
 }
 
 fn release_items(context: &Context, collection: u64) {

@@ -17,20 +17,23 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus},
+    execution::routine::{At, Handle, Out, routine},
+    ground::{NtResult, NtStatus, abi::ObjectAttributes},
     services::managers::device_properties::CLASS,
 };
 
-pub const ENTRIES: Entries = &[
-    ("WdfDeviceCreate", Routine::after_globals(device_create)),
-    ("WdfDeviceGetIoTarget", Routine::after_globals(get_io_target)),
-];
+pub const ENTRIES: Entries =
+    &[routine("WdfDeviceCreate", device_create), routine("WdfDeviceGetIoTarget", get_io_target)];
 
-fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: u64) -> NtResult {
-    let init_handle: u64 = context.read(init_pointer);
+fn device_create(
+    context: &Context,
+    init_pointer: Out<DeviceInit>,
+    attributes: At<ObjectAttributes>,
+    device: Out<DeviceData>,
+) -> NtResult {
+    let init_handle: u64 = context.read(init_pointer.0);
     context.require(init_handle);
-    let attributes = read_attributes(context, attributes);
+    let attributes = read_attributes(context, attributes.0);
     if let Some(attributes) = &attributes {
         validate(context, attributes, DeviceData::CHOICES)?;
     }
@@ -68,8 +71,8 @@ fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: 
         object::discard(context, handle);
         return Err(status);
     }
-    context.write(init_pointer, &0_u64);
-    context.write(device, &handle);
+    context.write(init_pointer.0, &0_u64);
+    context.write(device.0, &handle);
     Ok(())
 }
 
@@ -109,6 +112,6 @@ pub fn create_local_target(context: &Context, device: u64) {
     });
 }
 
-fn get_io_target(context: &Context, device: Handle<DeviceData>) -> u64 {
-    device.with(context, |device| device.part::<LocalTarget>().0.unwrap_or(0))
+fn get_io_target(context: &Context, device: Handle<DeviceData>) -> Handle<TargetData> {
+    Handle::new(device.with(context, |device| device.part::<LocalTarget>().0.unwrap_or(0)))
 }

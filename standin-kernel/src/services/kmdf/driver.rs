@@ -2,14 +2,17 @@
 //! `docs/reference/kmdf-binding.md`.
 
 use super::{
-    object::{self, create_from},
+    object::{self, create_from, give},
     state::framework::{Choices, Context, Data, Entries, Framework},
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, Memory, Out, routine, routine_with_globals},
     ground::{
         NtResult, NtStatus,
-        abi::{BindInfo, BindInfo2, DriverConfig, DriverGlobals, DriverObject},
+        abi::{
+            BindInfo, BindInfo2, DriverConfig, DriverGlobals, DriverObject, ObjectAttributes,
+            UnicodeString,
+        },
         arena::Block,
         memory,
     },
@@ -79,23 +82,23 @@ impl Data for DriverData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfDriverCreate", Routine::of(driver_create)),
-    ("WdfDriverGetRegistryPath", Routine::after_globals(get_registry_path)),
-    ("WdfDriverWdmGetDriverObject", Routine::after_globals(get_driver_object)),
+    routine_with_globals("WdfDriverCreate", driver_create),
+    routine("WdfDriverGetRegistryPath", get_registry_path),
+    routine("WdfDriverWdmGetDriverObject", get_driver_object),
 ];
 
 /// `WdfVersionBind`.
 pub fn bind(
     context: &Context,
-    driver_object: u64,
-    registry_path: u64,
-    info: u64,
-    globals: u64,
+    driver_object: At<DriverObject>,
+    registry_path: At<UnicodeString>,
+    info: At<BindInfo>,
+    globals: At<u64>,
 ) -> NtStatus {
-    if [driver_object, registry_path, info, globals].contains(&0) {
+    if [driver_object.0, registry_path.0, info.0, globals.0].contains(&0) {
         return NtStatus::INVALID_PARAMETER;
     }
-    let v1: BindInfo = context.read(info);
+    let v1 = info.read(context);
     let table = context.functions().table;
     let available = u32::try_from(table.len()).unwrap_or(u32::MAX);
     if v1.function_table == 0
@@ -105,7 +108,7 @@ pub fn bind(
         return NtStatus::INVALID_PARAMETER;
     }
     if v1.size as usize == size_of::<BindInfo2>() {
-        let v2: BindInfo2 = context.read(info);
+        let v2: BindInfo2 = context.read(info.0);
         if v2.function_count_pointer != 0 {
             context.write(v2.function_count_pointer, &v1.function_count);
         }
@@ -126,11 +129,11 @@ pub fn bind(
     }
     let block = Block::zeroed(size_of::<DriverGlobals>());
     let address = block.address();
-    context.write(address, &new_globals(context, registry_path));
-    context.write(globals, &address);
+    context.write(address, &new_globals(context, registry_path.0));
+    context.write(globals.0, &address);
     context.framework().part::<Clients>().0.push(Client {
         globals: block,
-        driver_object,
+        driver_object: driver_object.0,
         version: (v1.version[0], v1.version[1]),
     });
     NtStatus::SUCCESS
@@ -162,10 +165,15 @@ fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
 
 /// `WdfVersionUnbind`: deletes the driver object if the driver's unload routine has not deleted it,
 /// and then frees the driver globals.
-pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) -> NtResult {
-    let driver_object = client_object(context, globals).ok_or(NtStatus::INVALID_PARAMETER)?;
+pub fn unbind(
+    context: &Context,
+    _registry_path: At<UnicodeString>,
+    _info: At<BindInfo>,
+    globals: Memory,
+) -> NtResult {
+    let driver_object = client_object(context, globals.0).ok_or(NtStatus::INVALID_PARAMETER)?;
     delete_driver(context, driver_object);
-    context.framework().part::<Clients>().0.retain(|client| client.globals.address() != globals);
+    context.framework().part::<Clients>().0.retain(|client| client.globals.address() != globals.0);
     Ok(())
 }
 
@@ -232,17 +240,16 @@ fn delete_driver(context: &Context, driver_object: u64) {
 
 fn driver_create(
     context: &Context,
-    globals: u64,
-    driver_object: u64,
-    registry_path: u64,
-    attributes: u64,
-    config: u64,
-    driver: u64,
+    globals: At<DriverGlobals>,
+    driver_object: At<DriverObject>,
+    registry_path: At<UnicodeString>,
+    attributes: At<ObjectAttributes>,
+    config: At<DriverConfig>,
+    driver: Out<DriverData>,
 ) -> NtResult {
-    let status = create_driver(context, globals, driver_object, registry_path, attributes, config);
-    let handle = status?;
-    context.write_optional(driver, &handle);
-    Ok(())
+    let (object, path) = (driver_object.0, registry_path.0);
+    let created = create_driver(context, globals.0, object, path, attributes.0, config.0);
+    give(context, created, driver.0)
 }
 
 fn create_driver(
@@ -323,21 +330,21 @@ pub fn unload_routine(context: &Context, driver_object: u64) -> Option<u64> {
 
 /// The framework's unload routine. It calls the driver's own routine and deletes the driver object.
 /// The driver's stub calls it and then unbinds.
-pub fn framework_unload(context: &Context, driver_object: u64) -> u64 {
-    if let Some(handle) = handle_of(context, driver_object) {
+pub fn framework_unload(context: &Context, driver_object: At<DriverObject>) -> u64 {
+    if let Some(handle) = handle_of(context, driver_object.0) {
         let unload = context.with::<DriverData, _>(handle, |driver| driver.unload);
         if unload != 0 {
             context.call_driver("EvtDriverUnload", unload, [handle]);
         }
-        delete_driver(context, driver_object);
+        delete_driver(context, driver_object.0);
     }
     0
 }
 
-fn get_registry_path(context: &Context, driver: Handle<DriverData>) -> u64 {
-    driver.with(context, |driver| driver.registry_path.address())
+fn get_registry_path(context: &Context, driver: Handle<DriverData>) -> At<u16> {
+    At::new(driver.with(context, |driver| driver.registry_path.address()))
 }
 
-fn get_driver_object(context: &Context, driver: Handle<DriverData>) -> u64 {
-    driver.with(context, |driver| driver.driver_object)
+fn get_driver_object(context: &Context, driver: Handle<DriverData>) -> At<DriverObject> {
+    At::new(driver.with(context, |driver| driver.driver_object))
 }

@@ -9,14 +9,14 @@ use super::{
     text_routines::assign,
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::{NtResult, framework_abi::VersionAvailableParameters},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDriverIsVersionAvailable", Routine::after_globals(is_version_available)),
-    ("WdfDriverRetrieveVersionString", Routine::after_globals(retrieve_version_string)),
-    ("WdfVerifierDbgBreakPoint", Routine::after_globals(break_point)),
+    routine("WdfDriverIsVersionAvailable", is_version_available),
+    routine("WdfDriverRetrieveVersionString", retrieve_version_string),
+    routine("WdfVerifierDbgBreakPoint", break_point),
 ];
 
 /// The version of the framework that the stand-in kernel implements.
@@ -25,9 +25,13 @@ pub const VERSION: (u32, u32) = (1, 33);
 /// The build number of the framework in Windows 11, which has this version.
 const BUILD: u32 = 22000;
 
-fn is_version_available(context: &Context, driver: Handle<DriverData>, parameters: u64) -> bool {
+fn is_version_available(
+    context: &Context,
+    driver: Handle<DriverData>,
+    parameters: At<VersionAvailableParameters>,
+) -> bool {
     driver.check(context);
-    let wanted: VersionAvailableParameters = context.read(parameters);
+    let wanted = parameters.read(context);
     let (major, minor) = VERSION;
     wanted.size as usize == size_of::<VersionAvailableParameters>()
         && wanted.major_version == major

@@ -18,7 +18,7 @@ use super::{
     wait,
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::{
         NtResult, NtStatus,
         abi::{FileObjectConfig, UnicodeString},
@@ -29,8 +29,8 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfFileObjectGetDevice", Routine::after_globals(get_device::<FileData>)),
-    ("WdfFileObjectGetFileName", Routine::after_globals(file_get_name)),
+    routine("WdfFileObjectGetDevice", get_device::<FileData>),
+    routine("WdfFileObjectGetFileName", file_get_name),
 ];
 
 impl Data for FileData {
@@ -270,12 +270,12 @@ fn finish_close(context: &Context, file: u64) {
 }
 
 /// Returns the name as a counted string that is valid as long as the file exists.
-fn file_get_name(context: &Context, file: Handle<FileData>) -> u64 {
+fn file_get_name(context: &Context, file: Handle<FileData>) -> At<UnicodeString> {
     let (address, counted) = file.with(context, |file| {
         let structure =
             file.name_structure.get_or_insert_with(|| Block::zeroed(size_of::<UnicodeString>()));
         (structure.address(), file.name.counted())
     });
     context.write(address, &counted);
-    address
+    At::new(address)
 }

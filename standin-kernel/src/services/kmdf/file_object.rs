@@ -7,16 +7,16 @@ use super::state::{
     framework::{Context, Entries},
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::{abi::FileObject, arena::Block},
     services::create_parameters::SYNCHRONOUS_IO,
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfFileObjectGetFlags", Routine::after_globals(get_flags)),
-    ("WdfFileObjectWdmGetFileObject", Routine::after_globals(get_wdm)),
-    ("WdfFileObjectGetInitiatorProcessId", Routine::after_globals(get_process)),
-    ("WdfDeviceGetFileObject", Routine::after_globals(find)),
+    routine("WdfFileObjectGetFlags", get_flags),
+    routine("WdfFileObjectWdmGetFileObject", get_wdm),
+    routine("WdfFileObjectGetInitiatorProcessId", get_process),
+    routine("WdfDeviceGetFileObject", find),
 ];
 
 /// `FO_CLEANUP_COMPLETE` and `FO_HANDLE_CREATED`.
@@ -57,8 +57,8 @@ fn get_flags(context: &Context, file: Handle<FileData>) -> u32 {
     file.with(context, |file| flags_of(file))
 }
 
-fn get_wdm(context: &Context, file: u64) -> u64 {
-    of_file(context, file)
+fn get_wdm(context: &Context, file: Handle<FileData>) -> At<FileObject> {
+    At::new(of_file(context, file.0))
 }
 
 fn get_process(context: &Context, file: Handle<FileData>) -> u32 {
@@ -66,16 +66,18 @@ fn get_process(context: &Context, file: Handle<FileData>) -> u32 {
 }
 
 /// Returns the framework's file for a `FILE_OBJECT` that is open on a device, or 0.
-fn find(context: &Context, device: Handle<DeviceData>, object: u64) -> u64 {
+fn find(context: &Context, device: Handle<DeviceData>, object: At<FileObject>) -> Handle<FileData> {
     device.check(context);
     let mut framework = context.framework();
     let files = framework.all::<FileData>();
     let is_it = |file: &FileData| {
         let its = file.object.as_ref().map(Block::address);
-        file.device == device.0 && its == Some(object)
+        file.device == device.0 && its == Some(object.0)
     };
-    files
-        .into_iter()
-        .find(|file| framework.get::<FileData>(*file).is_ok_and(|file| is_it(file)))
-        .unwrap_or(0)
+    Handle::new(
+        files
+            .into_iter()
+            .find(|file| framework.get::<FileData>(*file).is_ok_and(|file| is_it(file)))
+            .unwrap_or(0),
+    )
 }

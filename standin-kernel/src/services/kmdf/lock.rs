@@ -9,8 +9,8 @@ use super::{
     wait,
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, irql::Irql, rule::Rule},
+    execution::routine::{At, Handle, Out, routine},
+    ground::{NtResult, NtStatus, abi::ObjectAttributes, irql::Irql, rule::Rule},
     services::verifier::Verifier,
 };
 
@@ -38,12 +38,12 @@ impl Data for WaitLockData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfSpinLockCreate", Routine::after_globals(spin_lock_create)),
-    ("WdfSpinLockAcquire", Routine::after_globals(spin_lock_acquire)),
-    ("WdfSpinLockRelease", Routine::after_globals(spin_lock_release)),
-    ("WdfWaitLockCreate", Routine::after_globals(wait_lock_create)),
-    ("WdfWaitLockAcquire", Routine::after_globals(wait_lock_acquire)),
-    ("WdfWaitLockRelease", Routine::after_globals(wait_lock_release)),
+    routine("WdfSpinLockCreate", spin_lock_create),
+    routine("WdfSpinLockAcquire", spin_lock_acquire),
+    routine("WdfSpinLockRelease", spin_lock_release),
+    routine("WdfWaitLockCreate", wait_lock_create),
+    routine("WdfWaitLockAcquire", wait_lock_acquire),
+    routine("WdfWaitLockRelease", wait_lock_release),
 ];
 
 /// Creates a lock. Its parent is the driver unless the attributes specify another object.
@@ -53,9 +53,13 @@ fn create_lock(context: &Context, data: impl Data, attributes: u64, lock: u64) -
     Ok(())
 }
 
-fn spin_lock_create(context: &Context, attributes: u64, lock: u64) -> NtResult {
+fn spin_lock_create(
+    context: &Context,
+    attributes: At<ObjectAttributes>,
+    lock: Out<SpinLockData>,
+) -> NtResult {
     let data = SpinLockData::default();
-    create_lock(context, data, attributes, lock)
+    create_lock(context, data, attributes.0, lock.0)
 }
 
 fn spin_lock_acquire(context: &Context, lock: Handle<SpinLockData>) {
@@ -87,15 +91,19 @@ fn spin_lock_release(context: &Context, lock: Handle<SpinLockData>) {
     context.lower_irql(before);
 }
 
-fn wait_lock_create(context: &Context, attributes: u64, lock: u64) -> NtResult {
+fn wait_lock_create(
+    context: &Context,
+    attributes: At<ObjectAttributes>,
+    lock: Out<WaitLockData>,
+) -> NtResult {
     let data = WaitLockData::default();
-    create_lock(context, data, attributes, lock)
+    create_lock(context, data, attributes.0, lock.0)
 }
 
 /// Acquires a lock. The timeout is in units of 100 ns: a negative value is relative to now, a
 /// positive value counts from 1601, and with 0 the call does not wait.
-fn wait_lock_acquire(context: &Context, lock: Handle<WaitLockData>, timeout: u64) -> NtStatus {
-    let timeout: Option<i64> = context.read_optional(timeout);
+fn wait_lock_acquire(context: &Context, lock: Handle<WaitLockData>, timeout: At<i64>) -> NtStatus {
+    let timeout: Option<i64> = context.read_optional(timeout.0);
     if timeout != Some(0) {
         context.check_irql(Irql::PASSIVE_LEVEL, "to wait", "a wait");
     }

@@ -13,53 +13,53 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, framework_abi::DeviceObject, rule::Rule},
+    execution::routine::{At, Handle, Out, routine},
+    ground::{NtResult, abi::ObjectAttributes, framework_abi::DeviceObject, rule::Rule},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceMiniportCreate", Routine::after_globals(miniport_create)),
-    ("WdfDriverMiniportUnload", Routine::after_globals(miniport_unload)),
+    routine("WdfDeviceMiniportCreate", miniport_create),
+    routine("WdfDriverMiniportUnload", miniport_unload),
 ];
 
 /// Creates the framework's device for a port driver's `DEVICE_OBJECT`.
 fn miniport_create(
     context: &Context,
     driver: Handle<DriverData>,
-    attributes: u64,
-    object: u64,
-    attached: u64,
-    physical: u64,
-    device: u64,
+    attributes: At<ObjectAttributes>,
+    object: At<DeviceObject>,
+    attached: At<DeviceObject>,
+    physical: At<DeviceObject>,
+    device: Out<DeviceData>,
 ) -> NtResult {
     driver.check(context);
     // If an object's address is bad, the driver is at fault.
-    let _object: DeviceObject = context.read(object);
-    if (attached == 0) != (physical == 0) {
+    let _object = object.read(context);
+    if (attached.is_null()) != (physical.is_null()) {
         context.stop_call(Rule::BadAddress, "with only one of AttachedDeviceObject and Pdo");
     }
-    let below = match owner(context, attached) {
+    let below = match owner(context, attached.0) {
         Some(Owner::Device(lower)) => Below::Device(lower),
         _ => Below::Bus,
     };
     let mut init = DeviceInit { is_miniport: true, below, ..DeviceInit::default() };
     *init.parts.get::<Objects>() = Objects {
-        foreign: Some(Foreign { own: object, attached, physical }),
+        foreign: Some(Foreign { own: object.0, attached: attached.0, physical: physical.0 }),
         ..Objects::default()
     };
     let data = DeviceData::new(init, Vec::new());
-    let made = create_from(context, data, attributes, Some(driver.0));
+    let made = create_from(context, data, attributes.0, Some(driver.0));
     if let Ok(made) = made
-        && attached != 0
+        && !attached.is_null()
     {
         create_local_target(context, made);
     }
-    give(context, made, device)
+    give(context, made, device.0)
 }
 
 /// Deletes the driver object. Called by the unload routine of a driver that has its own unload
 /// routine.
-fn miniport_unload(context: &Context, driver: u64) {
-    let object = driver::object_of(context, driver);
-    framework_unload(context, object);
+fn miniport_unload(context: &Context, driver: Handle<DriverData>) {
+    let object = driver::object_of(context, driver.0);
+    framework_unload(context, At::new(object));
 }

@@ -16,7 +16,6 @@ pub mod io;
 pub mod io_target;
 pub mod lock;
 pub mod miniport;
-pub mod names;
 pub mod object;
 pub mod object_routines;
 pub mod presentation;

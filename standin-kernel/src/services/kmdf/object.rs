@@ -5,7 +5,7 @@ use super::{
     work::{Work, WorkKind, queue_work},
 };
 use crate::{
-    execution::routine::Handle,
+    execution::{kinds::AnyObject, routine::Handle},
     ground::{
         NtResult, NtStatus,
         abi::{ContextTypeInfo, ObjectAttributes},
@@ -351,7 +351,7 @@ pub fn add_reference(context: &Context, handle: u64) {
 }
 
 /// Returns the parent of an object of a known kind.
-pub fn get_parent<T: Data>(context: &Context, handle: Handle<T>) -> u64 {
+pub fn get_parent<T: Data>(context: &Context, handle: Handle<T>) -> Handle<AnyObject> {
     handle.check(context);
-    context.framework().parent(handle.0).unwrap_or(0)
+    Handle::new(context.framework().parent(handle.0).unwrap_or(0))
 }

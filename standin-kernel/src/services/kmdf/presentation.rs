@@ -14,14 +14,15 @@ use super::{
     wait,
 };
 use crate::{
-    execution::routine::Routine,
+    execution::{
+        kinds::AnyObject,
+        routine::{Handle, routine},
+    },
     ground::{NtResult, NtStatus, irql::Irql, rule::Rule},
 };
 
-pub const ENTRIES: Entries = &[
-    ("WdfObjectAcquireLock", Routine::after_globals(acquire_lock)),
-    ("WdfObjectReleaseLock", Routine::after_globals(release_lock)),
-];
+pub const ENTRIES: Entries =
+    &[routine("WdfObjectAcquireLock", acquire_lock), routine("WdfObjectReleaseLock", release_lock)];
 
 /// `WDF_SYNCHRONIZATION_SCOPE`.
 const INHERIT: u32 = 1;
@@ -261,12 +262,12 @@ fn lock_for_driver(context: &Context, object: u64) -> Lock {
     })
 }
 
-fn acquire_lock(context: &Context, object: u64) {
-    let lock = lock_for_driver(context, object);
+fn acquire_lock(context: &Context, object: Handle<AnyObject>) {
+    let lock = lock_for_driver(context, object.0);
     acquire(context, lock);
 }
 
-fn release_lock(context: &Context, object: u64) {
-    let lock = lock_for_driver(context, object);
+fn release_lock(context: &Context, object: Handle<AnyObject>) {
+    let lock = lock_for_driver(context, object.0);
     release(context, lock);
 }

@@ -8,8 +8,8 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, arena::Block, memory},
+    execution::routine::{Argument, At, Handle, routine},
+    ground::{NtResult, NtStatus, arena::Block, memory, opaque::PartialResourceDescriptor},
 };
 
 /// The size of a `CM_PARTIAL_RESOURCE_DESCRIPTOR`.
@@ -141,12 +141,12 @@ impl Data for ResourceListData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfCmResourceListGetCount", Routine::after_globals(get_count)),
-    ("WdfCmResourceListGetDescriptor", Routine::after_globals(get_descriptor)),
-    ("WdfCmResourceListAppendDescriptor", Routine::after_globals(append)),
-    ("WdfCmResourceListInsertDescriptor", Routine::after_globals(insert)),
-    ("WdfCmResourceListRemove", Routine::after_globals(remove::<u32>)),
-    ("WdfCmResourceListRemoveByDescriptor", Routine::after_globals(remove::<u64>)),
+    routine("WdfCmResourceListGetCount", get_count),
+    routine("WdfCmResourceListGetDescriptor", get_descriptor),
+    routine("WdfCmResourceListAppendDescriptor", append),
+    routine("WdfCmResourceListInsertDescriptor", insert),
+    routine("WdfCmResourceListRemove", remove::<u32>),
+    routine("WdfCmResourceListRemoveByDescriptor", remove::<At<PartialResourceDescriptor>>),
 ];
 
 /// Returns a device's lists of raw and translated resources, which are created on the first call.
@@ -195,9 +195,13 @@ fn get_count(context: &Context, list: Handle<ResourceListData>) -> u32 {
 }
 
 /// Returns the address of a descriptor, or 0 past the end of the list.
-fn get_descriptor(context: &Context, list: Handle<ResourceListData>, index: u32) -> u64 {
+fn get_descriptor(
+    context: &Context,
+    list: Handle<ResourceListData>,
+    index: u32,
+) -> At<PartialResourceDescriptor> {
     let index = index as usize;
-    list.with(context, |list| list.descriptors.get(index).map_or(0, Block::address))
+    At::new(list.with(context, |list| list.descriptors.get(index).map_or(0, Block::address)))
 }
 
 /// Fails to change a list. Drivers may change lists only in callbacks that filter resources, which
@@ -208,16 +212,25 @@ fn refuse(context: &Context, list: u64) -> NtStatus {
     NtStatus::ACCESS_DENIED
 }
 
-fn append(context: &Context, list: u64, descriptor: u64) -> NtStatus {
-    let _descriptor: [u8; DESCRIPTOR] = context.read(descriptor);
-    refuse(context, list)
+fn append(
+    context: &Context,
+    list: Handle<ResourceListData>,
+    descriptor: At<PartialResourceDescriptor>,
+) -> NtStatus {
+    let _descriptor: [u8; DESCRIPTOR] = context.read(descriptor.0);
+    refuse(context, list.0)
 }
 
-fn insert(context: &Context, list: u64, descriptor: u64, _index: u32) -> NtStatus {
-    let _descriptor: [u8; DESCRIPTOR] = context.read(descriptor);
-    refuse(context, list)
+fn insert(
+    context: &Context,
+    list: Handle<ResourceListData>,
+    descriptor: At<PartialResourceDescriptor>,
+    _index: u32,
+) -> NtStatus {
+    let _descriptor: [u8; DESCRIPTOR] = context.read(descriptor.0);
+    refuse(context, list.0)
 }
 
-fn remove<W>(context: &Context, list: u64, _index_or_descriptor: W) {
-    refuse(context, list);
+fn remove<W: Argument>(context: &Context, list: Handle<ResourceListData>, _index_or_descriptor: W) {
+    refuse(context, list.0);
 }

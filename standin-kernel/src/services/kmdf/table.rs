@@ -4,15 +4,16 @@ use std::collections::HashMap;
 
 use super::{
     buffer, bus, collection, creation, device, dma, driver, driver_version, file, file_object,
-    interrupt, io, io_target, lock, miniport,
-    names::FUNCTIONS,
-    object_routines, presentation, registry, resource,
+    interrupt, io, io_target, lock, miniport, object_routines, presentation, registry, resource,
     state::framework::{Context, Entries},
     text_routines, timer, usb, verifier_routines, wdm_dispatch, wdm_request, wmi, work_item,
 };
 use crate::{
-    execution::routine::{Export, Routine},
-    ground::{irql::Irql, rule::Rule},
+    execution::{
+        declarations::{Declaration, framework},
+        routine::{Routine, refused, routine},
+    },
+    ground::rule::Rule,
 };
 
 /// The module name for the framework's function table. Its entries are not exports; drivers
@@ -77,26 +78,25 @@ const PROVIDED: &[Entries] = &[
 
 /// Returns the provided routines by name.
 pub fn provided() -> HashMap<&'static str, Routine<Context>> {
-    PROVIDED.iter().copied().flatten().copied().collect()
+    let all = PROVIDED.iter().copied().flatten();
+    all.map(|routine| (routine.name(), *routine)).collect()
 }
 
 /// Returns all entries of the function table in order. The entry of a function that is not provided
 /// bugchecks.
-pub fn entries() -> Vec<Export<Context>> {
+pub fn entries() -> Vec<Routine<Context>> {
     let provided = provided();
-    FUNCTIONS
-        .iter()
-        .map(|(name, ceiling)| {
-            let routine = provided.get(name).copied();
-            (*name, *ceiling, routine.unwrap_or(Routine::of(not_provided)))
-        })
-        .collect()
+    let entry = |declaration: &'static Declaration| {
+        provided
+            .get(declaration.name)
+            .copied()
+            .unwrap_or_else(|| refused(declaration, not_provided))
+    };
+    framework().into_iter().map(entry).collect()
 }
 
-/// Returns the framework's routines that are not in its table.
-pub fn internal() -> Vec<Export<Context>> {
-    vec![("FxDriverUnload", Irql::PASSIVE_LEVEL, Routine::of(driver::framework_unload))]
-}
+/// The framework's routines that are not in its table.
+pub const INTERNAL_ENTRIES: Entries = &[routine("FxDriverUnload", driver::framework_unload)];
 
 fn not_provided(context: &Context) -> u64 {
     context.stop(

@@ -9,25 +9,31 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString},
+    execution::routine::{At, Handle, Out, routine},
+    ground::{
+        NtResult, NtStatus,
+        abi::{ObjectAttributes, UnicodeString},
+    },
     services::strings::read_unicode_string,
 };
 
-pub const ENTRIES: Entries = &[
-    ("WdfStringCreate", Routine::after_globals(string_create)),
-    ("WdfStringGetUnicodeString", Routine::after_globals(string_get)),
-];
+pub const ENTRIES: Entries =
+    &[routine("WdfStringCreate", string_create), routine("WdfStringGetUnicodeString", string_get)];
 
-fn string_create(context: &Context, text: u64, attributes: u64, string: u64) -> NtResult {
-    let data = if text == 0 {
+fn string_create(
+    context: &Context,
+    text: At<UnicodeString>,
+    attributes: At<ObjectAttributes>,
+    string: Out<TextData>,
+) -> NtResult {
+    let data = if text.is_null() {
         TextData::default()
     } else {
-        let text = read_text(context, text)?;
+        let text = read_text(context, text.0)?;
         TextData::new(&text).ok_or(NtStatus::INTEGER_OVERFLOW)?
     };
-    let handle = create_from(context, data, attributes, driver_of(context))?;
-    context.write(string, &handle);
+    let handle = create_from(context, data, attributes.0, driver_of(context))?;
+    context.write(string.0, &handle);
     Ok(())
 }
 
@@ -58,7 +64,7 @@ pub fn assign(context: &Context, string: u64, text: &str) -> NtResult {
     Ok(())
 }
 
-fn string_get(context: &Context, string: Handle<TextData>, unicode: u64) {
+fn string_get(context: &Context, string: Handle<TextData>, unicode: At<UnicodeString>) {
     let counted = string.with(context, |text| text.counted());
-    context.write(unicode, &counted);
+    context.write(unicode.0, &counted);
 }

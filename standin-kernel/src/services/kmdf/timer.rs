@@ -18,11 +18,11 @@ use super::{
 use crate::{
     execution::{
         identity::Identity,
-        routine::{Handle, Routine},
+        routine::{At, Handle, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
-        abi::{DpcConfig, KernelDpc, TimerConfig},
+        abi::{DpcConfig, KernelDpc, ObjectAttributes, TimerConfig},
         arena::Block,
         irql::Irql,
         rule::Rule,
@@ -138,15 +138,15 @@ pub fn forget_dpc(context: &Context, object: u64) -> bool {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfTimerCreate", Routine::after_globals(timer_create)),
-    ("WdfTimerStart", Routine::after_globals(timer_start)),
-    ("WdfTimerStop", Routine::after_globals(timer_stop)),
-    ("WdfTimerGetParentObject", Routine::after_globals(get_parent::<TimerData>)),
-    ("WdfDpcCreate", Routine::after_globals(dpc_create)),
-    ("WdfDpcEnqueue", Routine::after_globals(dpc_enqueue)),
-    ("WdfDpcCancel", Routine::after_globals(dpc_cancel)),
-    ("WdfDpcWdmGetDpc", Routine::after_globals(dpc_object)),
-    ("WdfDpcGetParentObject", Routine::after_globals(get_parent::<DpcData>)),
+    routine("WdfTimerCreate", timer_create),
+    routine("WdfTimerStart", timer_start),
+    routine("WdfTimerStop", timer_stop),
+    routine("WdfTimerGetParentObject", get_parent::<TimerData>),
+    routine("WdfDpcCreate", dpc_create),
+    routine("WdfDpcEnqueue", dpc_enqueue),
+    routine("WdfDpcCancel", dpc_cancel),
+    routine("WdfDpcWdmGetDpc", dpc_object),
+    routine("WdfDpcGetParentObject", get_parent::<DpcData>),
 ];
 
 /// Reads a timer's configuration. Older headers omit the last fields.
@@ -164,9 +164,14 @@ fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
     Some(config)
 }
 
-fn timer_create(context: &Context, config: u64, attributes: u64, timer: u64) -> NtResult {
-    let attributes = with_parent(context, attributes)?;
-    let config = read_config(context, config).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
+fn timer_create(
+    context: &Context,
+    config: At<TimerConfig>,
+    attributes: At<ObjectAttributes>,
+    timer: Out<TimerData>,
+) -> NtResult {
+    let attributes = with_parent(context, attributes.0)?;
+    let config = read_config(context, config.0).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
     // A tolerable delay and high resolution exclude each other. A timer without a function has no
     // effect.
     let is_contradictory = config.tolerable_delay != 0 && config.high_resolution != 0;
@@ -188,7 +193,7 @@ fn timer_create(context: &Context, config: u64, attributes: u64, timer: u64) -> 
         is_queued: false,
         runner: None,
     };
-    give(context, create(context, data, Some(&attributes), None), timer)
+    give(context, create(context, data, Some(&attributes), None), timer.0)
 }
 
 /// Starts a timer. Due times are in units of 100 ns: a negative time is relative to now, and any
@@ -237,9 +242,14 @@ fn wait_for(context: &Context, timer: u64) {
     }
 }
 
-fn dpc_create(context: &Context, config: u64, attributes: u64, dpc: u64) -> NtResult {
-    let attributes = with_parent(context, attributes)?;
-    let config: DpcConfig = context.read(config);
+fn dpc_create(
+    context: &Context,
+    config: At<DpcConfig>,
+    attributes: At<ObjectAttributes>,
+    dpc: Out<DpcData>,
+) -> NtResult {
+    let attributes = with_parent(context, attributes.0)?;
+    let config = config.read(context);
     if config.size as usize != size_of::<DpcConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
@@ -249,16 +259,16 @@ fn dpc_create(context: &Context, config: u64, attributes: u64, dpc: u64) -> NtRe
         function: config.function,
         object: None,
     };
-    give(context, create(context, data, Some(&attributes), None), dpc)
+    give(context, create(context, data, Some(&attributes), None), dpc.0)
 }
 
 /// Returns the address of a DPC's `KDPC`. A driver can set the `KDPC`'s processor and importance.
 /// Its routine belongs to the framework, and the stand-in kernel never calls it.
-fn dpc_object(context: &Context, dpc: Handle<DpcData>) -> u64 {
+fn dpc_object(context: &Context, dpc: Handle<DpcData>) -> At<KernelDpc> {
     /// `DpcObject` and `MediumImportance`.
     const KIND: u8 = 0x13;
     const MEDIUM: u8 = 1;
-    dpc.with(context, |data| {
+    At::new(dpc.with(context, |data| {
         let object = data.object.get_or_insert_with(|| {
             let object = Block::zeroed(size_of::<KernelDpc>());
             let mut value = KernelDpc::new_zeroed();
@@ -270,7 +280,7 @@ fn dpc_object(context: &Context, dpc: Handle<DpcData>) -> u64 {
             object
         });
         object.address()
-    })
+    }))
 }
 
 fn dpc_enqueue(context: &Context, dpc: Handle<DpcData>) -> bool {

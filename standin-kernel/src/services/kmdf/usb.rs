@@ -8,13 +8,16 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::Routine,
-    ground::{NtStatus, framework_abi::UsbDeviceCreateConfig},
+    execution::{
+        kinds::UsbDevice,
+        routine::{At, Handle, Out, routine},
+    },
+    ground::{NtStatus, abi::ObjectAttributes, framework_abi::UsbDeviceCreateConfig},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfUsbTargetDeviceCreate", Routine::after_globals(create)),
-    ("WdfUsbTargetDeviceCreateWithParameters", Routine::after_globals(create_with_parameters)),
+    routine("WdfUsbTargetDeviceCreate", create),
+    routine("WdfUsbTargetDeviceCreateWithParameters", create_with_parameters),
 ];
 
 /// Fails as on Windows for a device whose lower devices do not support USB requests, because the
@@ -30,20 +33,25 @@ fn refuse(context: &Context, device: u64, attributes: u64, target: u64) -> NtSta
     }
 }
 
-fn create(context: &Context, device: u64, attributes: u64, target: u64) -> NtStatus {
-    refuse(context, device, attributes, target)
+fn create(
+    context: &Context,
+    device: Handle<DeviceData>,
+    attributes: At<ObjectAttributes>,
+    target: Out<UsbDevice>,
+) -> NtStatus {
+    refuse(context, device.0, attributes.0, target.0)
 }
 
 fn create_with_parameters(
     context: &Context,
-    device: u64,
-    config: u64,
-    attributes: u64,
-    target: u64,
+    device: Handle<DeviceData>,
+    config: At<UsbDeviceCreateConfig>,
+    attributes: At<ObjectAttributes>,
+    target: Out<UsbDevice>,
 ) -> NtStatus {
-    let config: UsbDeviceCreateConfig = context.read(config);
+    let config = config.read(context);
     if config.size as usize != size_of::<UsbDeviceCreateConfig>() {
         return NtStatus::INFO_LENGTH_MISMATCH;
     }
-    refuse(context, device, attributes, target)
+    refuse(context, device.0, attributes.0, target.0)
 }

@@ -4,22 +4,33 @@ use super::{
     driver_version::VERSION,
     state::framework::{Context, Entries},
 };
+use etl_file::Guid;
+
 use crate::{
-    execution::routine::Routine,
-    ground::{NtStatus, arena::Block},
+    execution::{
+        kinds::AnyObject,
+        routine::{At, Callback, Handle, Memory, routine},
+    },
+    ground::{NtStatus, abi::DriverObject, arena::Block},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfObjectQuery", Routine::after_globals(query)),
-    ("WdfVerifierKeBugCheck", Routine::after_globals(bug_check)),
-    ("WdfCxVerifierKeBugCheck", Routine::after_globals(bug_check_for)),
-    ("WdfGetTriageInfo", Routine::after_globals(get_triage_info)),
-    ("WdfDriverRegisterTraceInfo", Routine::after_globals(register_trace_info)),
+    routine("WdfObjectQuery", query),
+    routine("WdfVerifierKeBugCheck", bug_check),
+    routine("WdfCxVerifierKeBugCheck", bug_check_for),
+    routine("WdfGetTriageInfo", get_triage_info),
+    routine("WdfDriverRegisterTraceInfo", register_trace_info),
 ];
 
 /// Returns `STATUS_NOT_FOUND`, as the framework does for every GUID.
-fn query(context: &Context, object: u64, _guid: u64, _length: u32, _buffer: u64) -> NtStatus {
-    context.with_object(object, |_| ());
+fn query(
+    context: &Context,
+    object: Handle<AnyObject>,
+    _guid: At<Guid>,
+    _length: u32,
+    _buffer: Memory,
+) -> NtStatus {
+    context.with_object(object.0, |_| ());
     NtStatus::NOT_FOUND
 }
 
@@ -35,9 +46,17 @@ fn bug_check(context: &Context, code: u32, p1: u64, p2: u64, p3: u64, p4: u64) {
 }
 
 /// Bugchecks as `KeBugCheckEx` does. The object, if not null, selects the log that a dump contains.
-fn bug_check_for(context: &Context, object: u64, code: u32, p1: u64, p2: u64, p3: u64, p4: u64) {
-    if object != 0 {
-        context.with_object(object, |_| ());
+fn bug_check_for(
+    context: &Context,
+    object: Handle<AnyObject>,
+    code: u32,
+    p1: u64,
+    p2: u64,
+    p3: u64,
+    p4: u64,
+) {
+    if object.0 != 0 {
+        context.with_object(object.0, |_| ());
     }
     stop(context, code, [p1, p2, p3, p4]);
 }
@@ -49,7 +68,7 @@ struct TriageInfo(Option<Block>);
 /// Returns the address of the information for debuggers: the versions of the framework and of the
 /// information and, on Windows, pointers to the layouts of framework objects. The stand-in kernel
 /// has no such objects, so these pointers are null.
-fn get_triage_info(context: &Context) -> u64 {
+fn get_triage_info(context: &Context) -> Memory {
     const SIZE: usize = 96;
     let (address, is_new) = {
         let mut framework = context.framework();
@@ -62,15 +81,15 @@ fn get_triage_info(context: &Context) -> u64 {
         let (major, minor) = VERSION;
         context.write(address, &[major, minor, 1, 1]);
     }
-    address
+    At::new(address)
 }
 
 /// Returns `STATUS_NOT_SUPPORTED`, as the framework does.
 const fn register_trace_info(
     _context: &Context,
-    _driver: u64,
-    _callback: u64,
-    _block: u64,
+    _driver: At<DriverObject>,
+    _callback: Callback,
+    _block: Memory,
 ) -> NtStatus {
     NtStatus::NOT_SUPPORTED
 }

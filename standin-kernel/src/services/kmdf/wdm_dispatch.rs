@@ -11,14 +11,15 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtStatus, rule::Rule},
+    execution::routine::{At, Callback, Handle, Memory, routine},
+    ground::{NtStatus, abi::Irp, rule::Rule},
+    services::kmdf::driver::DriverData,
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceConfigureWdmIrpDispatchCallback", Routine::after_globals(configure)),
-    ("WdfDeviceWdmDispatchIrp", Routine::after_globals(dispatch_irp)),
-    ("WdfDeviceWdmDispatchIrpToIoQueue", Routine::after_globals(dispatch_to_queue)),
+    routine("WdfDeviceConfigureWdmIrpDispatchCallback", configure),
+    routine("WdfDeviceWdmDispatchIrp", dispatch_irp),
+    routine("WdfDeviceWdmDispatchIrpToIoQueue", dispatch_to_queue),
 ];
 
 /// The major functions for which callbacks can be set: read, write, and the device controls.
@@ -33,16 +34,16 @@ const IN_CALLER_CONTEXT: u32 = 2;
 fn configure(
     context: &Context,
     device: Handle<DeviceData>,
-    _driver: u64,
+    _driver: Handle<DriverData>,
     major: u8,
-    callback: u64,
-    its_context: u64,
+    callback: Callback,
+    its_context: Memory,
 ) -> NtStatus {
     let is_started = device.with(context, |device| device.is_started);
     if !DIRECTED.contains(&major) {
         return NtStatus::INVALID_PARAMETER;
     }
-    if callback == 0 {
+    if callback == Callback(0) {
         context.stop_call(Rule::BadAddress, "without a callback");
     }
     if is_started {
@@ -50,7 +51,7 @@ fn configure(
     }
     device.with(context, |device| {
         let all = &mut device.part::<Callbacks>().0;
-        all.insert(major, (callback, its_context));
+        all.insert(major, (callback.0, its_context.0));
     });
     NtStatus::SUCCESS
 }
@@ -70,16 +71,21 @@ fn received(context: &Context, device: u64, irp: u64) -> u64 {
 }
 
 /// Passes an IRP to the framework, which queues the IRP as if there were no callback.
-fn dispatch_irp(context: &Context, device: u64, irp: u64, its_context: u64) -> NtStatus {
-    let request = received(context, device, irp);
-    if its_context != request {
+fn dispatch_irp(
+    context: &Context,
+    device: Handle<DeviceData>,
+    irp: At<Irp>,
+    its_context: Memory,
+) -> NtStatus {
+    let request = received(context, device.0, irp.0);
+    if its_context.0 != request {
         context.stop_for_handle(&BadHandle {
-            handle: its_context,
+            handle: its_context.0,
             expected: "DispatchContext that the callback received",
             found: None,
         });
     }
-    pass::enter_directed(context, device, request);
+    pass::enter_directed(context, device.0, request);
     NtStatus::PENDING
 }
 
@@ -87,11 +93,11 @@ fn dispatch_irp(context: &Context, device: u64, irp: u64, its_context: u64) -> N
 fn dispatch_to_queue(
     context: &Context,
     device: Handle<DeviceData>,
-    irp: u64,
+    irp: At<Irp>,
     queue: Handle<QueueData>,
     flags: u32,
 ) -> NtStatus {
-    let request = received(context, device.0, irp);
+    let request = received(context, device.0, irp.0);
     queue.check(context);
     if flags & !(PREPROCESSED | IN_CALLER_CONTEXT) != 0
         || device_of(context, queue.0) != Some(device.0)

@@ -17,28 +17,28 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus},
+    execution::routine::{At, Callback, Handle, Memory, Out, routine},
+    ground::{NtResult, NtStatus, abi::Irp},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRequestWdmGetIrp", Routine::after_globals(get_irp)),
-    ("WdfRequestGetRequestorMode", Routine::after_globals(get_mode)),
-    ("WdfRequestIsFrom32BitProcess", Routine::after_globals(is_from_32_bit)),
-    ("WdfRequestGetRequestorProcessId", Routine::after_globals(get_process)),
-    ("WdfRequestIsReserved", Routine::after_globals(is_reserved)),
-    ("WdfRequestRetrieveInputWdmMdl", Routine::after_globals(input_mdl)),
-    ("WdfRequestRetrieveOutputWdmMdl", Routine::after_globals(output_mdl)),
-    ("WdfRequestRetrieveUnsafeUserInputBuffer", Routine::after_globals(unsafe_buffer::<false>)),
-    ("WdfRequestRetrieveUnsafeUserOutputBuffer", Routine::after_globals(unsafe_buffer::<true>)),
-    ("WdfRequestProbeAndLockUserBufferForRead", Routine::after_globals(probe_for_read)),
-    ("WdfRequestProbeAndLockUserBufferForWrite", Routine::after_globals(probe_for_write)),
-    ("WdfDeviceInitAssignWdmIrpPreprocessCallback", Routine::after_globals(assign_preprocess)),
-    ("WdfDeviceWdmDispatchPreprocessedIrp", Routine::after_globals(dispatch_preprocessed)),
+    routine("WdfRequestWdmGetIrp", get_irp),
+    routine("WdfRequestGetRequestorMode", get_mode),
+    routine("WdfRequestIsFrom32BitProcess", is_from_32_bit),
+    routine("WdfRequestGetRequestorProcessId", get_process),
+    routine("WdfRequestIsReserved", is_reserved),
+    routine("WdfRequestRetrieveInputWdmMdl", input_mdl),
+    routine("WdfRequestRetrieveOutputWdmMdl", output_mdl),
+    routine("WdfRequestRetrieveUnsafeUserInputBuffer", unsafe_buffer::<false>),
+    routine("WdfRequestRetrieveUnsafeUserOutputBuffer", unsafe_buffer::<true>),
+    routine("WdfRequestProbeAndLockUserBufferForRead", probe_for_read),
+    routine("WdfRequestProbeAndLockUserBufferForWrite", probe_for_write),
+    routine("WdfDeviceInitAssignWdmIrpPreprocessCallback", assign_preprocess),
+    routine("WdfDeviceWdmDispatchPreprocessedIrp", dispatch_preprocessed),
 ];
 
-fn get_irp(context: &Context, request: u64) -> u64 {
-    irp_of(context, request)
+fn get_irp(context: &Context, request: Handle<RequestData>) -> At<Irp> {
+    At::new(irp_of(context, request.0))
 }
 
 /// Returns `UserMode` for requests on a test's files, and `KernelMode` for drivers' requests.
@@ -83,12 +83,12 @@ fn retrieve_mdl(
     give(context, found, to)
 }
 
-fn input_mdl(context: &Context, request: u64, mdl: u64) -> NtResult {
-    retrieve_mdl(context, request, RequestData::provided_input, mdl)
+fn input_mdl(context: &Context, request: Handle<RequestData>, mdl: At<u64>) -> NtResult {
+    retrieve_mdl(context, request.0, RequestData::provided_input, mdl.0)
 }
 
-fn output_mdl(context: &Context, request: u64, mdl: u64) -> NtResult {
-    retrieve_mdl(context, request, RequestData::provided_output, mdl)
+fn output_mdl(context: &Context, request: Handle<RequestData>, mdl: At<u64>) -> NtResult {
+    retrieve_mdl(context, request.0, RequestData::provided_output, mdl.0)
 }
 
 /// Returns the sender's own address of a buffer. Only `EvtIoInCallerContext` can use it. Fails for
@@ -123,8 +123,8 @@ fn unsafe_buffer<const IS_OUTPUT: bool>(
     context: &Context,
     request: Handle<RequestData>,
     minimum: u64,
-    buffer: u64,
-    length: u64,
+    buffer: At<u64>,
+    length: At<u64>,
 ) -> NtResult {
     let range = request.with(context, |request| match request.kind {
         RequestKind::Read | RequestKind::DeviceControl { .. } if IS_OUTPUT => {
@@ -135,7 +135,7 @@ fn unsafe_buffer<const IS_OUTPUT: bool>(
         }
         _ => None,
     });
-    retrieve_unsafe(context, request.0, range, minimum, buffer, length)
+    retrieve_unsafe(context, request.0, range, minimum, buffer.0, length.0)
 }
 
 /// Returns a memory object for a range in the sender's buffers.
@@ -173,29 +173,29 @@ fn probe(
 fn probe_for_read(
     context: &Context,
     request: Handle<RequestData>,
-    buffer: u64,
+    buffer: Memory,
     length: u64,
-    memory: u64,
+    memory: Out<MemoryData>,
 ) -> NtResult {
     let is_input = request.with(context, |request| {
         let (start, size) = request.input();
-        (start..start.saturating_add(size)).contains(&buffer)
+        (start..start.saturating_add(size)).contains(&buffer.0)
     });
     if is_input {
-        probe(context, request.0, buffer, length, memory, RequestData::input)
+        probe(context, request.0, buffer.0, length, memory.0, RequestData::input)
     } else {
-        probe(context, request.0, buffer, length, memory, RequestData::output)
+        probe(context, request.0, buffer.0, length, memory.0, RequestData::output)
     }
 }
 
 fn probe_for_write(
     context: &Context,
-    request: u64,
-    buffer: u64,
+    request: Handle<RequestData>,
+    buffer: Memory,
     length: u64,
-    memory: u64,
+    memory: Out<MemoryData>,
 ) -> NtResult {
-    probe(context, request, buffer, length, memory, RequestData::output)
+    probe(context, request.0, buffer.0, length, memory.0, RequestData::output)
 }
 
 /// Sets the routine that receives the IRPs of a major function before the framework. Minor
@@ -204,22 +204,22 @@ fn probe_for_write(
 fn assign_preprocess(
     context: &Context,
     init: Handle<DeviceInit>,
-    routine: u64,
+    routine: Callback,
     major: u8,
-    minors: u64,
+    minors: At<u8>,
     count: u32,
 ) -> NtStatus {
     /// `IRP_MJ_MAXIMUM_FUNCTION`.
     const MAXIMUM: u8 = 0x1B;
     let has_minors = count != 0;
-    if major > MAXIMUM || routine == 0 || has_minors == (minors == 0) {
+    if major > MAXIMUM || routine == Callback(0) || has_minors == (minors.is_null()) {
         return NtStatus::INVALID_PARAMETER;
     }
     let is_new = init.with_init(context, |init| {
         let all: &mut HashMap<u8, u64> = &mut init.parts.get::<Preprocess>().0;
         let is_new = has_minors || !all.contains_key(&major);
         if !has_minors {
-            all.entry(major).or_insert(routine);
+            all.entry(major).or_insert(routine.0);
         }
         is_new
     });
@@ -227,13 +227,13 @@ fn assign_preprocess(
 }
 
 /// Passes an IRP to the framework after the driver has preprocessed it.
-fn dispatch_preprocessed(context: &Context, device: Handle<DeviceData>, irp: u64) -> NtStatus {
+fn dispatch_preprocessed(context: &Context, device: Handle<DeviceData>, irp: At<Irp>) -> NtStatus {
     device.check(context);
     let request =
-        request_of(context, irp).filter(|request| device_of(context, *request) == Some(device.0));
+        request_of(context, irp.0).filter(|request| device_of(context, *request) == Some(device.0));
     let Some(request) = request else {
         context.stop_for_handle(&BadHandle {
-            handle: irp,
+            handle: irp.0,
             expected: "IRP that the device received",
             found: None,
         });

@@ -10,7 +10,7 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, Memory, Out, routine},
     ground::{
         NtResult, NtStatus,
         abi::ObjectAttributes,
@@ -46,15 +46,15 @@ impl Data for WmiInstanceData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfWmiProviderCreate", Routine::after_globals(provider_create)),
-    ("WdfWmiProviderGetDevice", Routine::after_globals(get_device::<WmiProviderData>)),
-    ("WdfWmiProviderIsEnabled", Routine::after_globals(provider_is_enabled)),
-    ("WdfWmiInstanceCreate", Routine::after_globals(instance_create)),
-    ("WdfWmiInstanceRegister", Routine::after_globals(instance_register)),
-    ("WdfWmiInstanceDeregister", Routine::after_globals(instance_deregister)),
-    ("WdfWmiInstanceGetDevice", Routine::after_globals(get_device::<WmiInstanceData>)),
-    ("WdfWmiInstanceGetProvider", Routine::after_globals(instance_get_provider)),
-    ("WdfWmiInstanceFireEvent", Routine::after_globals(instance_fire_event)),
+    routine("WdfWmiProviderCreate", provider_create),
+    routine("WdfWmiProviderGetDevice", get_device::<WmiProviderData>),
+    routine("WdfWmiProviderIsEnabled", provider_is_enabled),
+    routine("WdfWmiInstanceCreate", instance_create),
+    routine("WdfWmiInstanceRegister", instance_register),
+    routine("WdfWmiInstanceDeregister", instance_deregister),
+    routine("WdfWmiInstanceGetDevice", get_device::<WmiInstanceData>),
+    routine("WdfWmiInstanceGetProvider", instance_get_provider),
+    routine("WdfWmiInstanceFireEvent", instance_fire_event),
 ];
 
 /// Creates a provider from a configuration, unless the device already has a provider with this GUID.
@@ -102,26 +102,26 @@ fn make_provider(
 fn provider_create(
     context: &Context,
     device: Handle<DeviceData>,
-    config: u64,
-    attributes: u64,
-    provider: u64,
+    config: At<WmiProviderConfig>,
+    attributes: At<ObjectAttributes>,
+    provider: Out<WmiProviderData>,
 ) -> NtResult {
     device.check(context);
-    let attributes = read_attributes(context, attributes);
-    let made = make_provider(context, device.0, config, attributes.as_ref());
-    give(context, made, provider)
+    let attributes = read_attributes(context, attributes.0);
+    let made = make_provider(context, device.0, config.0, attributes.as_ref());
+    give(context, made, provider.0)
 }
 
 fn instance_create(
     context: &Context,
     device: Handle<DeviceData>,
-    config: u64,
-    attributes: u64,
-    instance: u64,
+    config: At<WmiInstanceConfig>,
+    attributes: At<ObjectAttributes>,
+    instance: Out<WmiInstanceData>,
 ) -> NtResult {
     device.check(context);
-    let made = make_instance(context, device.0, config, attributes);
-    give(context, made, instance)
+    let made = make_instance(context, device.0, config.0, attributes.0);
+    give(context, made, instance.0)
 }
 
 fn make_instance(context: &Context, device: u64, config: u64, attributes: u64) -> NtResult<u64> {
@@ -226,8 +226,11 @@ fn instance_deregister(context: &Context, instance: Handle<WmiInstanceData>) {
     instance.with(context, |data| data.is_registered = false);
 }
 
-fn instance_get_provider(context: &Context, instance: Handle<WmiInstanceData>) -> u64 {
-    instance.with(context, |data| data.provider)
+fn instance_get_provider(
+    context: &Context,
+    instance: Handle<WmiInstanceData>,
+) -> Handle<WmiProviderData> {
+    Handle::new(instance.with(context, |data| data.provider))
 }
 
 /// Fires an event. Drivers that registered for the data block's events receive it.
@@ -235,7 +238,7 @@ fn instance_fire_event(
     context: &Context,
     instance: Handle<WmiInstanceData>,
     size: u32,
-    data: u64,
+    data: Memory,
 ) -> NtStatus {
     let (is_registered, provider) =
         instance.with(context, |data| (data.is_registered, data.provider));
@@ -247,7 +250,7 @@ fn instance_fire_event(
     }
     let mut bytes = vec![0; size as usize];
     if !bytes.is_empty() {
-        context.read_into(data, &mut bytes);
+        context.read_into(data.0, &mut bytes);
     }
     let guid = context.with::<WmiProviderData, _>(provider, |data| data.guid);
     let index = index_of(context, provider, instance.0);

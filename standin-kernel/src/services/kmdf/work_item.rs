@@ -10,8 +10,13 @@ use super::{
     work::{Work, WorkKind, forget_work, queue_work},
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, abi::WorkItemConfig, irql::Irql, rule::Rule},
+    execution::routine::{At, Handle, Out, routine},
+    ground::{
+        NtResult, NtStatus,
+        abi::{ObjectAttributes, WorkItemConfig},
+        irql::Irql,
+        rule::Rule,
+    },
 };
 
 /// A work item.
@@ -31,15 +36,20 @@ impl Data for WorkItemData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfWorkItemCreate", Routine::after_globals(work_item_create)),
-    ("WdfWorkItemEnqueue", Routine::after_globals(work_item_enqueue)),
-    ("WdfWorkItemFlush", Routine::after_globals(work_item_flush)),
-    ("WdfWorkItemGetParentObject", Routine::after_globals(get_parent::<WorkItemData>)),
+    routine("WdfWorkItemCreate", work_item_create),
+    routine("WdfWorkItemEnqueue", work_item_enqueue),
+    routine("WdfWorkItemFlush", work_item_flush),
+    routine("WdfWorkItemGetParentObject", get_parent::<WorkItemData>),
 ];
 
-fn work_item_create(context: &Context, config: u64, attributes: u64, work_item: u64) -> NtResult {
-    let attributes = with_parent(context, attributes)?;
-    let config: WorkItemConfig = context.read(config);
+fn work_item_create(
+    context: &Context,
+    config: At<WorkItemConfig>,
+    attributes: At<ObjectAttributes>,
+    work_item: Out<WorkItemData>,
+) -> NtResult {
+    let attributes = with_parent(context, attributes.0)?;
+    let config = config.read(context);
     if config.size as usize != size_of::<WorkItemConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
@@ -51,7 +61,7 @@ fn work_item_create(context: &Context, config: u64, attributes: u64, work_item: 
         let data = WorkItemData { function: config.function, lock, queued: false, runner: None };
         create(context, data, Some(&attributes), None)
     });
-    give(context, made, work_item)
+    give(context, made, work_item.0)
 }
 
 fn work_item_enqueue(context: &Context, work_item: Handle<WorkItemData>) {

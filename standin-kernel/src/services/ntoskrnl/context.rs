@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::AtomicUsize};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
-    execution::{context::ServiceContext, routine::Export},
+    execution::{context::ServiceContext, routine::Routine},
     ground::{clock::Clock, flight, irql::Irql, memory::BadAddress, rule::Rule},
     services::{
         faults::Faults,
@@ -114,9 +114,8 @@ impl Ntoskrnl {
     }
 }
 
-/// A module's exports: each routine's name, the highest IRQL at which it may be called, and the
-/// routine.
-pub type Entries = &'static [Export<Context>];
+/// A module's exports.
+pub type Entries = &'static [Routine<Context>];
 
 /// The context in which the routines run.
 pub type Context = ServiceContext<Arc<Ntoskrnl>>;

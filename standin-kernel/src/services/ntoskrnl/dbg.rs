@@ -6,53 +6,51 @@ use super::{
     crt::format::{Arguments, Width, format},
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Memory, routine},
     ground::{NtStatus, irql::Irql, memory},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("DbgPrint", HIGH, Routine::of(dbg_print)),
-    ("DbgPrintEx", HIGH, Routine::of(dbg_print_ex)),
-    ("vDbgPrintEx", HIGH, Routine::of(v_dbg_print_ex)),
-    ("vDbgPrintExWithPrefix", HIGH, Routine::of(v_dbg_print_ex_with_prefix)),
-    ("DbgBreakPoint", HIGH, Routine::of(break_point)),
-    ("DbgBreakPointWithStatus", HIGH, Routine::of(break_point_with_status)),
-    ("RtlAssert", HIGH, Routine::of(assert)),
+    routine("DbgPrint", dbg_print),
+    routine("DbgPrintEx", dbg_print_ex),
+    routine("vDbgPrintEx", v_dbg_print_ex),
+    routine("vDbgPrintExWithPrefix", v_dbg_print_ex_with_prefix),
+    routine("DbgBreakPoint", break_point),
+    routine("DbgBreakPointWithStatus", break_point_with_status),
+    routine("RtlAssert", assert),
 ];
 
 /// The maximum length in bytes of the output of one call.
 const LIMIT: usize = 512;
 
-fn dbg_print(context: &Context, format: u64, _: u64, _: u64, _: u64) -> u32 {
-    print(context, "", format, variadic(context, 1))
+fn dbg_print(context: &Context, format: At<i8>, _: u64, _: u64, _: u64) -> u32 {
+    print(context, "", format.0, variadic(context, 1))
 }
 
-fn dbg_print_ex(context: &Context, _component: u32, _level: u32, format: u64, _: u64) -> u32 {
-    print(context, "", format, variadic(context, 3))
+fn dbg_print_ex(context: &Context, _component: u32, _level: u32, format: At<i8>, _: u64) -> u32 {
+    print(context, "", format.0, variadic(context, 3))
 }
 
 fn v_dbg_print_ex(
     context: &Context,
     _component: u32,
     _level: u32,
-    format: u64,
-    arguments: u64,
+    format: At<i8>,
+    arguments: At<i8>,
 ) -> u32 {
-    print(context, "", format, Arguments::at(arguments))
+    print(context, "", format.0, Arguments::at(arguments.0))
 }
 
 fn v_dbg_print_ex_with_prefix(
     context: &Context,
-    prefix: u64,
+    prefix: At<i8>,
     _component: u32,
     _level: u32,
-    format: u64,
-    arguments: u64,
+    format: At<i8>,
+    arguments: At<i8>,
 ) -> u32 {
-    let prefix = text(context, prefix);
-    print(context, &prefix, format, Arguments::at(arguments))
+    let prefix = text(context, prefix.0);
+    print(context, &prefix, format.0, Arguments::at(arguments.0))
 }
 
 /// Returns a narrow string that the driver passed.
@@ -105,19 +103,19 @@ fn break_point_with_status(context: &Context, _status: u32) {
 }
 
 /// Reports a failed assertion, which breaks into the debugger.
-fn assert(context: &Context, assertion: u64, file: u64, line: u32, message: u64) {
+fn assert(context: &Context, assertion: Memory, file: Memory, line: u32, message: At<i8>) {
     let or_empty = |address: u64| match address {
         0 => String::new(),
         _ => text(context, address),
     };
-    let message = match or_empty(message) {
+    let message = match or_empty(message.0) {
         message if message.is_empty() => message,
         message => format!(": {message}"),
     };
     let sentence = format!(
         "the driver's assertion `{}` failed at {}:{}{message}",
-        or_empty(assertion),
-        or_empty(file),
+        or_empty(assertion.0),
+        or_empty(file.0),
         line
     );
     stop_at_breakpoint(context, sentence)

@@ -1,5 +1,4 @@
-//! The exports of ntoskrnl.exe, except ETW's. `docs/reference/kernel-exports.md` lists the sources
-//! of the common routines' IRQL limits.
+//! The exports of ntoskrnl.exe, except ETW's.
 
 use super::{
     cm,
@@ -7,7 +6,7 @@ use super::{
     crt, dbg, ex, io, ke, mm, ob, object_links, object_names, object_security, po, ps, rtl, se,
     sections, wmi, zw,
 };
-use crate::execution::routine::Export;
+use crate::execution::routine::Routine;
 
 /// The module's name.
 pub const MODULE: &str = "ntoskrnl.exe";
@@ -114,8 +113,7 @@ const ALL: &[Entries] = &[
     zw::waits::ENTRIES,
 ];
 
-/// Returns the exports. The IRQL limits come from the annotations in the WDK headers or, if there
-/// are none, from the documentation.
-pub fn exports() -> Vec<Export<Context>> {
+/// Returns the exports.
+pub fn exports() -> Vec<Routine<Context>> {
     ALL.iter().copied().flatten().copied().collect()
 }

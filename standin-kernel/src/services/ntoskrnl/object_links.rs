@@ -10,22 +10,27 @@ use super::{
     object_names::type_of,
 };
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, irql::Irql, memory},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
+    },
+    ground::{
+        NtResult, NtStatus,
+        abi::{ObjectAttributesNt, UnicodeString},
+        memory,
+    },
     services::strings::text_bytes,
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ZwCreateDirectoryObject", PASSIVE, Routine::of(create_directory)),
-    ("ZwOpenDirectoryObject", PASSIVE, Routine::of(open_directory)),
-    ("ZwQueryDirectoryObject", PASSIVE, Routine::of(query_directory)),
-    ("ZwCreateSymbolicLinkObject", PASSIVE, Routine::of(create_link)),
-    ("ZwOpenSymbolicLinkObject", PASSIVE, Routine::of(open_link)),
-    ("ZwQuerySymbolicLinkObject", PASSIVE, Routine::of(query_link)),
-    ("ZwMakeTemporaryObject", PASSIVE, Routine::of(make_handle_temporary)),
-    ("ObMakeTemporaryObject", Irql::APC_LEVEL, Routine::of(make_temporary)),
+    routine("ZwCreateDirectoryObject", create_directory),
+    routine("ZwOpenDirectoryObject", open_directory),
+    routine("ZwQueryDirectoryObject", query_directory),
+    routine("ZwCreateSymbolicLinkObject", create_link),
+    routine("ZwOpenSymbolicLinkObject", open_link),
+    routine("ZwQuerySymbolicLinkObject", query_link),
+    routine("ZwMakeTemporaryObject", make_handle_temporary),
+    routine("ObMakeTemporaryObject", make_temporary),
 ];
 
 /// `OBJ_PERMANENT`.
@@ -75,13 +80,18 @@ fn create_directory(
     context: &Context,
     handle: At<u64>,
     _access: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
 ) -> NtResult<NtStatus> {
-    create(context, handle, attributes, None)
+    create(context, handle, attributes.0, None)
 }
 
-fn open_directory(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> NtResult {
-    open(context, handle, attributes, DIRECTORY)
+fn open_directory(
+    context: &Context,
+    handle: At<u64>,
+    _access: u32,
+    attributes: At<ObjectAttributesNt>,
+) -> NtResult {
+    open(context, handle, attributes.0, DIRECTORY)
 }
 
 /// Returns the objects in a directory, with their names.
@@ -105,8 +115,8 @@ fn inside(context: &Context, directory: u64) -> Vec<Named> {
 /// Lists the objects in a directory, starting at the caller's position.
 fn query_directory(
     context: &Context,
-    handle: u64,
-    to: u64,
+    handle: Handle<NtObject>,
+    to: Memory,
     length: u32,
     is_single: bool,
     restarts: bool,
@@ -115,7 +125,7 @@ fn query_directory(
 ) -> NtResult<NtStatus> {
     /// The size of `OBJECT_DIRECTORY_INFORMATION`: two strings, the name and the type.
     const ENTRY: usize = 2 * size_of::<UnicodeString>();
-    let target = handles::target_of(context, handle)?;
+    let target = handles::target_of(context, handle.0)?;
     if target.type_name != DIRECTORY {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
@@ -144,17 +154,17 @@ fn query_directory(
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     let mut entry = to;
-    let mut text_at = to.wrapping_add((ENTRY * (fitting.len() + 1)) as u64);
+    let mut text_at = to.0.wrapping_add((ENTRY * (fitting.len() + 1)) as u64);
     for bytes in fitting.iter().flatten() {
         let room = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         let length = room.saturating_sub(2);
         let string = UnicodeString { length, maximum_length: room, reserved: 0, buffer: text_at };
-        context.write(entry, &string);
+        context.write(entry.0, &string);
         context.write_bytes(text_at, bytes);
-        entry = entry.wrapping_add(size_of::<UnicodeString>() as u64);
+        entry = At::new(entry.0.wrapping_add(size_of::<UnicodeString>() as u64));
         text_at = text_at.wrapping_add(bytes.len() as u64);
     }
-    context.write(entry, &[0_u64; ENTRY / 8]);
+    context.write(entry.0, &[0_u64; ENTRY / 8]);
     position.write(context, start.saturating_add(u32::try_from(fitting.len()).unwrap_or(u32::MAX)));
     needed.write_optional(context, u32::try_from(total).unwrap_or(u32::MAX));
     let is_all = is_single || fitting.len() == left.len();
@@ -165,7 +175,7 @@ fn create_link(
     context: &Context,
     handle: At<u64>,
     _access: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     target: At<UnicodeString>,
 ) -> NtResult<NtStatus> {
     let string = target.read(context);
@@ -175,28 +185,38 @@ fn create_link(
     }
     let bytes = memory::read_bytes(string.buffer, string.length.into());
     let bytes = bytes.map_err(|_| NtStatus::ACCESS_VIOLATION)?;
-    create(context, handle, attributes, Some(namespace::Target { bytes, room }))
+    create(context, handle, attributes.0, Some(namespace::Target { bytes, room }))
 }
 
-fn open_link(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> NtResult {
-    open(context, handle, attributes, LINK)
+fn open_link(
+    context: &Context,
+    handle: At<u64>,
+    _access: u32,
+    attributes: At<ObjectAttributesNt>,
+) -> NtResult {
+    open(context, handle, attributes.0, LINK)
 }
 
 /// Stores the target of a link. If the caller requests the size, its buffer must be large enough
 /// for the whole string that specified the target.
-fn query_link(context: &Context, handle: u64, to: At<UnicodeString>, needed: At<u32>) -> NtResult {
-    let object = handles::target_of(context, handle)?;
+fn query_link(
+    context: &Context,
+    handle: Handle<NtObject>,
+    to: At<UnicodeString>,
+    needed: At<u32>,
+) -> NtResult {
+    let object = handles::target_of(context, handle.0)?;
     let link = namespace::target_of(context, object.object);
     let namespace::Target { mut bytes, room } = link.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
     let string = to.read(context);
     let length = u16::try_from(bytes.len()).map_err(|_| NtStatus::UNSUCCESSFUL)?;
-    if needed.0 != 0 {
+    if !needed.is_null() {
         needed.write(context, room.into());
         if room >= length.saturating_add(2) {
             bytes.extend([0; 2]);
         }
     }
-    let wanted = if needed.0 == 0 { length } else { room };
+    let wanted = if needed.is_null() { length } else { room };
     if string.maximum_length < wanted {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
@@ -206,16 +226,16 @@ fn query_link(context: &Context, handle: u64, to: At<UnicodeString>, needed: At<
 }
 
 /// Makes the object of a handle temporary: it exists only while it has handles or references.
-fn make_handle_temporary(context: &Context, handle: u64) -> NtResult {
-    let target = handles::target_of(context, handle)?;
-    make_temporary(context, target.object);
+fn make_handle_temporary(context: &Context, handle: Handle<NtObject>) -> NtResult {
+    let target = handles::target_of(context, handle.0)?;
+    make_temporary(context, At::new(target.object));
     Ok(())
 }
 
 /// Makes an object temporary. Objects other than directories and links are always temporary.
-fn make_temporary(context: &Context, object: u64) {
-    let is_known = namespace::make_temporary(&mut context.state(), object);
-    if is_known && handles::is_unused(context, object) {
-        namespace::delete_temporary(context, object);
+fn make_temporary(context: &Context, object: Memory) {
+    let is_known = namespace::make_temporary(&mut context.state(), object.0);
+    if is_known && handles::is_unused(context, object.0) {
+        namespace::delete_temporary(context, object.0);
     }
 }

@@ -15,21 +15,24 @@ use super::{
     zw::{files, keys},
 };
 use crate::{
-    execution::routine::{At, Routine},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
+    },
     ground::{
         NtResult, NtStatus,
-        abi::{FileObject, UnicodeString},
+        abi::{AccessState, FileObject, UnicodeString},
         executive_abi::{ObjectBasicInformation, ObjectTypeInformation},
-        irql::Irql,
         memory,
+        opaque::{ObjectNameInformation, ObjectType},
     },
     services::strings::{read_unicode_string, text_bytes, units},
 };
 
 pub const ENTRIES: Entries = &[
-    ("ObReferenceObjectByName", Irql::PASSIVE_LEVEL, Routine::of(reference_by_name)),
-    ("ObQueryNameString", Irql::APC_LEVEL, Routine::of(query_name)),
-    ("ZwQueryObject", Irql::PASSIVE_LEVEL, Routine::of(query)),
+    routine("ObReferenceObjectByName", reference_by_name),
+    routine("ObQueryNameString", query_name),
+    routine("ZwQueryObject", query),
 ];
 
 /// The object types. Each has the name of the variable that points to it, its own name, and the
@@ -62,24 +65,24 @@ fn reference_by_name(
     context: &Context,
     name: At<UnicodeString>,
     _attributes: u32,
-    _state: u64,
+    _state: At<AccessState>,
     _access: u32,
-    kind: u64,
+    kind: At<ObjectType>,
     _mode: i8,
-    _parse_context: u64,
+    _parse_context: Memory,
     object: At<u64>,
 ) -> NtResult {
-    let text = if name.0 == 0 { String::new() } else { read_unicode_string(context, name.0) };
+    let text = if name.is_null() { String::new() } else { read_unicode_string(context, name.0) };
     if text.is_empty() {
         return Err(OBJECT_NAME_INVALID);
     }
     let (found, rest) = find(context, &text, true)?;
     // Opening a device yields a file object, as IoGetDeviceObjectPointer does.
-    let is_wrong = kind != 0 && data::object_type(found.type_name) != Some(kind);
+    let is_wrong = !kind.is_null() && data::object_type(found.type_name) != Some(kind.0);
     if is_wrong || !rest.is_empty() || found.type_name == devices::TYPE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    handles::reference(context, found.object);
+    handles::reference(context, At::new(found.object));
     object.write(context, found.object);
     Ok(())
 }
@@ -102,10 +105,16 @@ fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
     Some(device.unwrap_or_default() + &String::from_utf16_lossy(&units(&bytes)))
 }
 
-fn query_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u32>) -> NtResult {
+fn query_name(
+    context: &Context,
+    object: Memory,
+    to: At<ObjectNameInformation>,
+    length: u32,
+    needed: At<u32>,
+) -> NtResult {
     // This bugchecks if there is no object at the address.
-    object_security::must_be_object(context, object);
-    store_name(context, object, to, length, needed)
+    object_security::must_be_object(context, object.0);
+    store_name(context, object.0, to.0, length, needed)
 }
 
 /// Stores the name of an object. For a file, the I/O manager reports a name that does not fit as a warning,
@@ -153,9 +162,9 @@ fn store(
 /// Describes the object of a handle.
 fn query(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     class: i32,
-    to: u64,
+    to: Memory,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
@@ -170,11 +179,11 @@ fn query(
     if ![BASIC, NAME, TYPE, FLAGS].contains(&class) {
         return Err(NtStatus::INVALID_INFO_CLASS);
     }
-    let target = handles::target_of(context, handle)?;
+    let target = handles::target_of(context, handle.0)?;
     let (type_name, rights) = type_of(target.type_name);
     let fixed: Vec<u8> = match class {
-        NAME => return store_name(context, target.object, to, length, needed),
-        TYPE => return store(context, to, length, needed, &[0; REST], type_name),
+        NAME => return store_name(context, target.object, to.0, length, needed),
+        TYPE => return store(context, to.0, length, needed, &[0; REST], type_name),
         FLAGS => vec![0; 2],
         _ => {
             let (of_handles, references) = handles::counts(context, target.object);
@@ -200,6 +209,6 @@ fn query(
     if length as usize != fixed.len() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    context.write_bytes(to, &fixed);
+    context.write_bytes(to.0, &fixed);
     Ok(())
 }

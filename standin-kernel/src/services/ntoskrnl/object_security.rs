@@ -19,20 +19,25 @@ use super::{
     zw::keys,
 };
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql, memory},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
+    },
+    ground::{
+        NtResult, NtStatus,
+        abi::AccessState,
+        memory,
+        opaque::{ObjectType, SecurityDescriptor},
+    },
     services::{ntoskrnl::se::capture::store_copy, tokens},
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ObOpenObjectByPointer", PASSIVE, Routine::of(open_by_pointer)),
-    ("ZwSetSecurityObject", PASSIVE, Routine::of(set)),
-    ("ZwQuerySecurityObject", PASSIVE, Routine::of(query)),
-    ("ObGetObjectSecurity", APC, Routine::of(get)),
-    ("ObReleaseObjectSecurity", APC, Routine::of(release)),
+    routine("ObOpenObjectByPointer", open_by_pointer),
+    routine("ZwSetSecurityObject", set),
+    routine("ZwQuerySecurityObject", query),
+    routine("ObGetObjectSecurity", get),
+    routine("ObReleaseObjectSecurity", release),
 ];
 
 /// `STATUS_INVALID_OWNER` and `STATUS_INVALID_PRIMARY_GROUP`.
@@ -85,28 +90,30 @@ fn stop_for_object(context: &Context, object: u64) -> ! {
 
 fn open_by_pointer(
     context: &Context,
-    object: u64,
+    object: Memory,
     _attributes: u32,
-    _state: u64,
+    _state: At<AccessState>,
     access: u32,
-    kind: u64,
+    kind: At<ObjectType>,
     _mode: i8,
     handle: At<u64>,
 ) -> NtResult {
-    let type_name = type_of(context, object).unwrap_or_else(|| stop_for_object(context, object));
-    if kind != 0 && data::object_type(type_name) != Some(kind) {
+    let type_name =
+        type_of(context, object.0).unwrap_or_else(|| stop_for_object(context, object.0));
+    if !kind.is_null() && data::object_type(type_name) != Some(kind.0) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     let processes = [0; 2];
-    let operation = HandleOperation { operation: CREATE, type_name, object, access, processes };
+    let operation =
+        HandleOperation { operation: CREATE, type_name, object: object.0, access, processes };
     callbacks::notify(context, &operation, || {
         handles::reference(context, object);
         let target = Target {
             type_name,
-            object,
+            object: object.0,
             close: |context, object| {
                 keys::handle_closed(context, object);
-                handles::dereference(context, object);
+                handles::dereference(context, At::new(object));
             },
             has_reference: true,
         };
@@ -115,9 +122,14 @@ fn open_by_pointer(
     })
 }
 
-fn set(context: &Context, handle: u64, information: u32, at: u64) -> NtResult {
-    let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
-    let found = descriptor(context, at).ok_or(INVALID_DESCRIPTOR)?;
+fn set(
+    context: &Context,
+    handle: Handle<NtObject>,
+    information: u32,
+    at: At<SecurityDescriptor>,
+) -> NtResult {
+    let target = handles::target(context, handle.0).ok_or(NtStatus::INVALID_HANDLE)?;
+    let found = descriptor(context, at.0).ok_or(INVALID_DESCRIPTOR)?;
     let new = parts(context, &found).ok_or(INVALID_DESCRIPTOR)?;
     let mut kept = kept(context, target.object);
     for (bit, part) in SELECTED {
@@ -141,33 +153,33 @@ fn set(context: &Context, handle: u64, information: u32, at: u64) -> NtResult {
 
 fn query(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     information: u32,
-    at: u64,
+    at: At<SecurityDescriptor>,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
-    let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
+    let target = handles::target(context, handle.0).ok_or(NtStatus::INVALID_HANDLE)?;
     let bytes = kept(context, target.object).selected(information);
     needed.write(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     if (length as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    context.write_bytes(at, &bytes);
+    context.write_bytes(at.0, &bytes);
     Ok(())
 }
 
-fn get(context: &Context, object: u64, to: At<u64>, is_allocated: At<u8>) -> NtResult {
-    if type_of(context, object).is_none() {
-        stop_for_object(context, object);
+fn get(context: &Context, object: Memory, to: At<u64>, is_allocated: At<u8>) -> NtResult {
+    if type_of(context, object.0).is_none() {
+        stop_for_object(context, object.0);
     }
-    let stored = store_copy(context, to, &kept(context, object).selected(u32::MAX));
+    let stored = store_copy(context, to, &kept(context, object.0).selected(u32::MAX));
     is_allocated.write(context, stored.is_ok().into());
     stored
 }
 
-fn release(context: &Context, at: u64, is_allocated: bool) {
+fn release(context: &Context, at: At<SecurityDescriptor>, is_allocated: bool) {
     if is_allocated {
-        pool::free_block(context, at);
+        pool::free_block(context, at.0);
     }
 }

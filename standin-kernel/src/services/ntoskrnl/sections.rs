@@ -19,20 +19,20 @@ use super::{
     zw::files,
 };
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, arena::Block, irql::Irql, memory},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
+    },
+    ground::{NtResult, NtStatus, abi::ObjectAttributesNt, arena::Block, memory},
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ZwCreateSection", APC, Routine::of(create)),
-    ("ZwOpenSection", PASSIVE, Routine::of(open)),
-    ("ZwMapViewOfSection", PASSIVE, Routine::of(map)),
-    ("ZwUnmapViewOfSection", PASSIVE, Routine::of(unmap)),
-    ("MmMapViewInSystemSpace", APC, Routine::of(map_in_system)),
-    ("MmUnmapViewInSystemSpace", APC, Routine::of(unmap_in_system)),
+    routine("ZwCreateSection", create),
+    routine("ZwOpenSection", open),
+    routine("ZwMapViewOfSection", map),
+    routine("ZwUnmapViewOfSection", unmap),
+    routine("MmMapViewInSystemSpace", map_in_system),
+    routine("MmUnmapViewInSystemSpace", unmap_in_system),
 ];
 
 const TYPE: &str = "MmSectionObjectType";
@@ -108,21 +108,21 @@ fn create(
     context: &Context,
     handle: At<u64>,
     _access: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     size: At<i64>,
     protection: u32,
     allocation: u32,
-    file: u64,
+    file: Handle<NtObject>,
 ) -> NtResult<NtStatus> {
     /// `SEC_IMAGE`, `SEC_RESERVE` and `SEC_COMMIT`. A section requires one of these flags.
     const IMAGE: u32 = 0x0100_0000;
     const KINDS: u32 = IMAGE | 0x0400_0000 | 0x0800_0000;
-    let attributes = object_attributes::read_optional(context, attributes)?;
+    let attributes = object_attributes::read_optional(context, attributes.0)?;
     if (allocation & KINDS).count_ones() != 1 {
         return Err(INVALID_PARAMETER_6);
     }
     let protection = protection_of(protection)?;
-    if allocation & IMAGE != 0 && file == 0 {
+    if allocation & IMAGE != 0 && file.0 == 0 {
         return Err(files::INVALID_FILE_FOR_SECTION);
     }
     if allocation & IMAGE != 0 {
@@ -135,7 +135,7 @@ fn create(
     let object = match place {
         Place::Existing(object) => object,
         Place::New(name) => {
-            let file = if file == 0 { None } else { Some(files::duplicate(context, file)?) };
+            let file = if file.0 == 0 { None } else { Some(files::duplicate(context, file.0)?) };
             let section = new_section(size, protection, file)?;
             let object = section.object.address();
             let mut state = context.state();
@@ -206,8 +206,13 @@ fn delete(context: &Context, object: u64) {
     }
 }
 
-fn open(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> NtResult {
-    let attributes = object_attributes::read(context, attributes)?;
+fn open(
+    context: &Context,
+    handle: At<u64>,
+    _access: u32,
+    attributes: At<ObjectAttributesNt>,
+) -> NtResult {
+    let attributes = object_attributes::read(context, attributes.0)?;
     let object = namespace::open(context, &attributes, TYPE)?;
     handle.write(context, open_handle(context, object));
     Ok(())
@@ -243,14 +248,14 @@ fn view(
         sections.views.push(View { address, size, section });
         Ok((address, size))
     })?;
-    handles::reference(context, section);
+    handles::reference(context, At::new(section));
     Ok(mapped)
 }
 
 fn map(
     context: &Context,
-    section: u64,
-    process: u64,
+    section: Handle<NtObject>,
+    process: Handle<NtObject>,
     base: At<u64>,
     zero_bits: u64,
     _commit: u64,
@@ -271,8 +276,8 @@ fn map(
         return Err(INVALID_PARAMETER_4);
     }
     let protection = protection_of(protection)?;
-    handles::must_be_process(context, process)?;
-    let target = handles::target_of(context, section)?;
+    handles::must_be_process(context, process.0)?;
+    let target = handles::target_of(context, section.0)?;
     if target.type_name != TYPE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
@@ -296,25 +301,25 @@ fn end_view(context: &Context, address: u64) -> NtResult {
         let at = views.iter().rposition(is_in)?;
         Some(views.remove(at).section)
     });
-    handles::dereference(context, ended.ok_or(NOT_MAPPED_VIEW)?);
+    handles::dereference(context, At::new(ended.ok_or(NOT_MAPPED_VIEW)?));
     Ok(())
 }
 
-fn unmap(context: &Context, process: u64, address: u64) -> NtResult {
-    handles::must_be_process(context, process)?;
-    end_view(context, address)
+fn unmap(context: &Context, process: Handle<NtObject>, address: Memory) -> NtResult {
+    handles::must_be_process(context, process.0)?;
+    end_view(context, address.0)
 }
 
-fn map_in_system(context: &Context, section: u64, base: At<u64>, size: At<u64>) -> NtResult {
-    if !context.state().get::<Sections>().all.contains_key(&section) {
-        context.stop_for_wrong(section, "a section");
+fn map_in_system(context: &Context, section: Memory, base: At<u64>, size: At<u64>) -> NtResult {
+    if !context.state().get::<Sections>().all.contains_key(&section.0) {
+        context.stop_for_wrong(section.0, "a section");
     }
-    let mapped = view(context, section, 0, size.read(context), None)?;
+    let mapped = view(context, section.0, 0, size.read(context), None)?;
     base.write(context, mapped.0);
     size.write(context, mapped.1);
     Ok(())
 }
 
-fn unmap_in_system(context: &Context, address: u64) -> NtResult {
-    end_view(context, address)
+fn unmap_in_system(context: &Context, address: Memory) -> NtResult {
+    end_view(context, address.0)
 }

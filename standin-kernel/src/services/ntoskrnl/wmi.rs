@@ -9,19 +9,19 @@ use super::{
     ke::threads::queue_body,
     ob::handles,
 };
+use etl_file::Guid;
+
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, arena::Block, irql::Irql, memory},
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{NtResult, NtStatus, abi::DeviceObject, arena::Block, irql::Irql, memory},
     services::managers::wmi_events::WmiEvent,
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-
 /// The exports, with the IRQL limits from their documentation.
 pub const ENTRIES: Entries = &[
-    ("IoWMIDeviceObjectToProviderId", Irql::DISPATCH_LEVEL, Routine::of(provider_id)),
-    ("IoWMIOpenBlock", APC, Routine::of(open)),
-    ("IoWMISetNotificationCallback", APC, Routine::of(set_callback)),
+    routine("IoWMIDeviceObjectToProviderId", provider_id),
+    routine("IoWMIOpenBlock", open),
+    routine("IoWMISetNotificationCallback", set_callback),
 ];
 
 /// `WMIGUID_QUERY`, `WMIGUID_SET`, `WMIGUID_NOTIFICATION` and `WMIGUID_EXECUTE`.
@@ -52,17 +52,17 @@ struct Opened {
     _memory: Block,
 }
 
-fn provider_id(context: &Context, device: u64) -> u32 {
-    if memory::read::<i16>(device) != Ok(DEVICE) {
-        context.stop_for_wrong(device, "a device object");
+fn provider_id(context: &Context, device: At<DeviceObject>) -> u32 {
+    if memory::read::<i16>(device.0) != Ok(DEVICE) {
+        context.stop_for_wrong(device.0, "a device object");
     }
-    context.wmi_events().provider_of(device)
+    context.wmi_events().provider_of(device.0)
 }
 
 /// Opens a data block. If the data block is opened only for events, it does not have to exist,
 /// because its provider can register later.
-fn open(context: &Context, guid: u64, access: u32, object: At<u64>) -> NtResult {
-    let guid: [u8; 16] = context.read(guid);
+fn open(context: &Context, guid: At<Guid>, access: u32, object: At<u64>) -> NtResult {
+    let guid: [u8; 16] = context.read(guid.0);
     object.write(context, 0);
     if access & NOTIFICATION == 0 {
         if access & (QUERY | SET | EXECUTE) != 0 {
@@ -82,7 +82,7 @@ fn open(context: &Context, guid: u64, access: u32, object: At<u64>) -> NtResult 
     };
     context.state().get::<Blocks>().0.insert(address, opened);
     handles::own(context, address, close);
-    handles::reference(context, address);
+    handles::reference(context, At::new(address));
     object.write(context, address);
     Ok(())
 }
@@ -102,19 +102,24 @@ fn tell_watched(context: &Context) {
     context.wmi_events().watch(watched);
 }
 
-fn set_callback(context: &Context, object: u64, callback: u64, its_context: u64) -> NtResult {
+fn set_callback(
+    context: &Context,
+    object: Memory,
+    callback: Callback,
+    its_context: Memory,
+) -> NtResult {
     let result = context.with_state(|Blocks(blocks)| {
-        blocks.get_mut(&object).map(|opened| match opened.callback {
+        blocks.get_mut(&object.0).map(|opened| match opened.callback {
             _ if opened.access & NOTIFICATION == 0 => Err(NtStatus::ACCESS_DENIED),
             Some(_) => Err(NtStatus::UNSUCCESSFUL),
             None => {
-                opened.callback = Some((callback, its_context));
+                opened.callback = Some((callback.0, its_context.0));
                 Ok(())
             }
         })
     });
     let Some(result) = result else {
-        context.stop_for_wrong(object, "a data block object");
+        context.stop_for_wrong(object.0, "a data block object");
     };
     tell_watched(context);
     result

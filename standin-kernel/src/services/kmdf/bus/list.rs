@@ -19,31 +19,29 @@ use super::{
     removal::{eject_later, remove_later},
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, Out, routine},
     ground::{
         NtResult, NtStatus,
         abi::ObjectAttributes,
         framework_abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo},
+        opaque::{ChildAddress, ChildIdentification},
     },
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfFdoInitSetDefaultChildListConfig", Routine::after_globals(set_default_config)),
-    ("WdfFdoGetDefaultChildList", Routine::after_globals(get_default_list)),
-    ("WdfChildListCreate", Routine::after_globals(list_create)),
-    ("WdfChildListGetDevice", Routine::after_globals(get_device)),
-    ("WdfChildListBeginScan", Routine::after_globals(begin_scan)),
-    ("WdfChildListEndScan", Routine::after_globals(end_scan)),
-    ("WdfChildListAddOrUpdateChildDescriptionAsPresent", Routine::after_globals(add_or_update)),
-    ("WdfChildListUpdateChildDescriptionAsMissing", Routine::after_globals(update_as_missing)),
-    (
-        "WdfChildListUpdateAllChildDescriptionsAsPresent",
-        Routine::after_globals(update_all_as_present),
-    ),
-    ("WdfChildListBeginIteration", Routine::after_globals(begin_iteration)),
-    ("WdfChildListRetrieveNextDevice", Routine::after_globals(retrieve_next)),
-    ("WdfChildListEndIteration", Routine::after_globals(end_iteration)),
-    ("WdfChildListRequestChildEject", Routine::after_globals(request_eject)),
+    routine("WdfFdoInitSetDefaultChildListConfig", set_default_config),
+    routine("WdfFdoGetDefaultChildList", get_default_list),
+    routine("WdfChildListCreate", list_create),
+    routine("WdfChildListGetDevice", get_device),
+    routine("WdfChildListBeginScan", begin_scan),
+    routine("WdfChildListEndScan", end_scan),
+    routine("WdfChildListAddOrUpdateChildDescriptionAsPresent", add_or_update),
+    routine("WdfChildListUpdateChildDescriptionAsMissing", update_as_missing),
+    routine("WdfChildListUpdateAllChildDescriptionsAsPresent", update_all_as_present),
+    routine("WdfChildListBeginIteration", begin_iteration),
+    routine("WdfChildListRetrieveNextDevice", retrieve_next),
+    routine("WdfChildListEndIteration", end_iteration),
+    routine("WdfChildListRequestChildEject", request_eject),
 ];
 
 struct Entry {
@@ -99,12 +97,17 @@ fn check(config: &ChildListConfig) -> NtResult {
     is_valid.then_some(()).ok_or(NtStatus::INVALID_PARAMETER)
 }
 
-fn set_default_config(context: &Context, init: Handle<DeviceInit>, config: u64, attributes: u64) {
-    let config: ChildListConfig = context.read(config);
+fn set_default_config(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    config: At<ChildListConfig>,
+    attributes: At<ObjectAttributes>,
+) {
+    let config = config.read(context);
     if config.size as usize != size_of::<ChildListConfig>() {
         context.stop_for_size("WDF_CHILD_LIST_CONFIG", config.size);
     }
-    let attributes = read_attributes(context, attributes);
+    let attributes = read_attributes(context, attributes.0);
     let is_valid = check(&config).is_ok();
     let is_function = init.with_init(context, |init| {
         let is_function = init.control_of.is_none() && init.child_of.is_none();
@@ -146,21 +149,21 @@ fn make(
     create(context, data, attributes, Some(device))
 }
 
-fn get_default_list(context: &Context, device: Handle<DeviceData>) -> u64 {
-    device.with(context, |device| device.part::<DefaultList>().list.unwrap_or(0))
+fn get_default_list(context: &Context, device: Handle<DeviceData>) -> Handle<ChildListData> {
+    Handle::new(device.with(context, |device| device.part::<DefaultList>().list.unwrap_or(0)))
 }
 
 fn list_create(
     context: &Context,
     device: Handle<DeviceData>,
-    config: u64,
-    attributes: u64,
-    list: u64,
+    config: At<ChildListConfig>,
+    attributes: At<ObjectAttributes>,
+    list: Out<ChildListData>,
 ) -> NtResult {
     let is_function =
         device.with(context, |device| !device.is_control() && device.init.child_of.is_none());
-    let config: ChildListConfig = context.read(config);
-    let attributes = read_attributes(context, attributes);
+    let config = config.read(context);
+    let attributes = read_attributes(context, attributes.0);
     let made = check(&config).and_then(|()| {
         if is_function {
             make(context, device.0, config, attributes.as_ref())
@@ -168,11 +171,11 @@ fn list_create(
             Err(NtStatus::INVALID_DEVICE_REQUEST)
         }
     });
-    give(context, made, list)
+    give(context, made, list.0)
 }
 
-fn get_device(context: &Context, list: Handle<ChildListData>) -> u64 {
-    list.with(context, |list| list.device)
+fn get_device(context: &Context, list: Handle<ChildListData>) -> Handle<DeviceData> {
+    Handle::new(list.with(context, |list| list.device))
 }
 
 /// Asks the driver to scan for children after the device has started.
@@ -281,15 +284,15 @@ fn report(context: &Context, list: u64) {
 fn add_or_update(
     context: &Context,
     list: Handle<ChildListData>,
-    id: u64,
-    address: u64,
+    id: At<ChildIdentification>,
+    address: At<ChildAddress>,
 ) -> NtResult<NtStatus> {
     let config = list.with(context, |list| list.config);
-    description::check(context, &config, Kind::Identification, id)?;
-    if address != 0 {
-        description::check(context, &config, Kind::Address, address)?;
+    description::check(context, &config, Kind::Identification, id.0)?;
+    if !address.is_null() {
+        description::check(context, &config, Kind::Address, address.0)?;
     }
-    let is_new = add(context, list.0, &config, id, address)?;
+    let is_new = add(context, list.0, &config, id.0, address.0)?;
     Ok(if is_new { NtStatus::SUCCESS } else { NtStatus::OBJECT_NAME_EXISTS })
 }
 
@@ -335,10 +338,14 @@ fn add(
     Ok(true)
 }
 
-fn update_as_missing(context: &Context, list: Handle<ChildListData>, id: u64) -> NtResult {
+fn update_as_missing(
+    context: &Context,
+    list: Handle<ChildListData>,
+    id: At<ChildIdentification>,
+) -> NtResult {
     let config = list.with(context, |list| list.config);
-    description::check(context, &config, Kind::Identification, id)?;
-    let number = find(context, list.0, id).ok_or(NtStatus::NO_SUCH_DEVICE)?;
+    description::check(context, &config, Kind::Identification, id.0)?;
+    let number = find(context, list.0, id.0).ok_or(NtStatus::NO_SUCH_DEVICE)?;
     with_entry(context, list.0, number, |entry| entry.is_missing = true);
     report(context, list.0);
     Ok(())
@@ -443,17 +450,21 @@ fn clean_up(context: &Context, list: u64) {
     }
 }
 
-fn begin_iteration(context: &Context, list: Handle<ChildListData>, iterator: u64) {
-    let mut given: ChildListIterator = context.read(iterator);
+fn begin_iteration(
+    context: &Context,
+    list: Handle<ChildListData>,
+    iterator: At<ChildListIterator>,
+) {
+    let mut given = iterator.read(context);
     if given.size as usize != size_of::<ChildListIterator>() {
         context.stop_for_size("WDF_CHILD_LIST_ITERATOR", given.size);
     }
     list.with(context, |list| list.iterations += 1);
     given.reserved = [0; 4];
-    context.write(iterator, &given);
+    iterator.write(context, given);
 }
 
-fn end_iteration(context: &Context, list: Handle<ChildListData>, _iterator: u64) {
+fn end_iteration(context: &Context, list: Handle<ChildListData>, _iterator: At<ChildListIterator>) {
     let ended = list.with(context, |list| {
         list.iterations = list.iterations.checked_sub(1)?;
         Some(())
@@ -464,9 +475,15 @@ fn end_iteration(context: &Context, list: Handle<ChildListData>, _iterator: u64)
 }
 
 /// Returns the next child that the iterator's flags select and, if requested, its descriptions.
-fn retrieve_next(context: &Context, list: u64, iterator: u64, device: u64, info: u64) -> NtResult {
-    let found = next_child(context, list, iterator, info);
-    context.write(device, &found.unwrap_or(0));
+fn retrieve_next(
+    context: &Context,
+    list: Handle<ChildListData>,
+    iterator: At<ChildListIterator>,
+    device: Out<DeviceData>,
+    info: At<ChildRetrieveInfo>,
+) -> NtResult {
+    let found = next_child(context, list.0, iterator.0, info.0);
+    context.write(device.0, &found.unwrap_or(0));
     found.map(|_| ())
 }
 
@@ -534,12 +551,16 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResul
 }
 
 /// Ejects the child with this identification description. Returns whether the child is in the list.
-fn request_eject(context: &Context, list: Handle<ChildListData>, id: u64) -> bool {
+fn request_eject(
+    context: &Context,
+    list: Handle<ChildListData>,
+    id: At<ChildIdentification>,
+) -> bool {
     let config = list.with(context, |list| list.config);
-    if description::check(context, &config, Kind::Identification, id).is_err() {
+    if description::check(context, &config, Kind::Identification, id.0).is_err() {
         return false;
     }
-    let device = find(context, list.0, id)
+    let device = find(context, list.0, id.0)
         .and_then(|number| with_entry(context, list.0, number, |entry| entry.device).flatten());
     if let Some(device) = device {
         eject_later(context, device);

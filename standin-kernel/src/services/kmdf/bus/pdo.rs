@@ -5,7 +5,7 @@ use super::{
     removal::{eject_later, remove_later},
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::{NtResult, NtStatus, framework_abi::ForwardOptions, rule::Rule},
     services::kmdf::{
         io::pass::forget_to_parent,
@@ -20,14 +20,14 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfPdoGetParent", Routine::after_globals(get_parent)),
-    ("WdfPdoMarkMissing", Routine::after_globals(mark_missing)),
-    ("WdfPdoRequestEject", Routine::after_globals(request_eject)),
-    ("WdfFdoAddStaticChild", Routine::after_globals(add_static_child)),
-    ("WdfFdoLockStaticChildListForIteration", Routine::after_globals(lock_list)),
-    ("WdfFdoRetrieveNextStaticChild", Routine::after_globals(retrieve_next)),
-    ("WdfFdoUnlockStaticChildListFromIteration", Routine::after_globals(unlock_list)),
-    ("WdfRequestForwardToParentDeviceIoQueue", Routine::after_globals(forward_to_parent)),
+    routine("WdfPdoGetParent", get_parent),
+    routine("WdfPdoMarkMissing", mark_missing),
+    routine("WdfPdoRequestEject", request_eject),
+    routine("WdfFdoAddStaticChild", add_static_child),
+    routine("WdfFdoLockStaticChildListForIteration", lock_list),
+    routine("WdfFdoRetrieveNextStaticChild", retrieve_next),
+    routine("WdfFdoUnlockStaticChildListFromIteration", unlock_list),
+    routine("WdfRequestForwardToParentDeviceIoQueue", forward_to_parent),
 ];
 
 /// Bugchecks if a device is not a child of a bus device. Returns its parent.
@@ -41,28 +41,28 @@ pub fn parent_of(context: &Context, device: u64) -> u64 {
     })
 }
 
-fn get_parent(context: &Context, device: u64) -> u64 {
-    parent_of(context, device)
+fn get_parent(context: &Context, device: Handle<DeviceData>) -> Handle<DeviceData> {
+    Handle::new(parent_of(context, device.0))
 }
 
 /// Reports a static child missing. Children in a dynamic list are reported missing by description
 /// instead.
-fn mark_missing(context: &Context, device: u64) -> NtStatus {
-    parent_of(context, device);
-    let was_there = with_child(context, device, |child| {
+fn mark_missing(context: &Context, device: Handle<DeviceData>) -> NtStatus {
+    parent_of(context, device.0);
+    let was_there = with_child(context, device.0, |child| {
         let is_static = child.listed.is_none();
         is_static && !core::mem::replace(&mut child.is_missing, true)
     });
     if !was_there {
         return NtStatus::INVALID_PARAMETER;
     }
-    remove_later(context, device);
+    remove_later(context, device.0);
     NtStatus::SUCCESS
 }
 
-fn request_eject(context: &Context, device: u64) {
-    parent_of(context, device);
-    eject_later(context, device);
+fn request_eject(context: &Context, device: Handle<DeviceData>) {
+    parent_of(context, device.0);
+    eject_later(context, device.0);
 }
 
 fn add_static_child(
@@ -125,7 +125,12 @@ fn unlock_list(context: &Context, device: Handle<DeviceData>) {
 }
 
 /// Returns the next static child that the flags select, or 0.
-fn retrieve_next(context: &Context, device: Handle<DeviceData>, previous: u64, flags: u32) -> u64 {
+fn retrieve_next(
+    context: &Context,
+    device: Handle<DeviceData>,
+    previous: Handle<DeviceData>,
+    flags: u32,
+) -> Handle<DeviceData> {
     let (children, is_locked) = device.with(context, |device| {
         let list = device.part::<StaticChildren>();
         (list.devices.clone(), list.locks > 0)
@@ -135,18 +140,21 @@ fn retrieve_next(context: &Context, device: Handle<DeviceData>, previous: u64, f
             "without WdfFdoLockStaticChildListForIteration; the list may change".to_owned()
         });
     }
-    let skipped = children.iter().position(|child| *child == previous).map_or(0, |place| place + 1);
-    children
-        .into_iter()
-        .skip(skipped)
-        .find(|child| {
-            context.framework().exists(*child)
-                && with_child(context, *child, |child| {
-                    let state: ChildState = state_of(child);
-                    state.is_in(flags)
-                })
-        })
-        .unwrap_or(0)
+    let skipped =
+        children.iter().position(|child| *child == previous.0).map_or(0, |place| place + 1);
+    Handle::new(
+        children
+            .into_iter()
+            .skip(skipped)
+            .find(|child| {
+                context.framework().exists(*child)
+                    && with_child(context, *child, |child| {
+                        let state: ChildState = state_of(child);
+                        state.is_in(flags)
+                    })
+            })
+            .unwrap_or(0),
+    )
 }
 
 /// Permanently forwards a child's request to a queue of its parent.
@@ -154,13 +162,13 @@ fn forward_to_parent(
     context: &Context,
     request: Handle<RequestData>,
     queue: Handle<QueueData>,
-    options: u64,
+    options: At<ForwardOptions>,
 ) -> NtResult {
     /// `WDF_REQUEST_FORWARD_OPTION_SEND_AND_FORGET`.
     const FORGET: u32 = 1;
     request.check(context);
     queue.check(context);
-    let options: ForwardOptions = context.read(options);
+    let options = options.read(context);
     if options.size as usize != size_of::<ForwardOptions>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }

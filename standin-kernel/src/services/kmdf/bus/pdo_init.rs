@@ -1,9 +1,11 @@
 //! The description of a child before its creation.
 
 use super::children::Child;
+use etl_file::Guid;
+
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, framework_abi::PdoCallbacks},
+    execution::routine::{At, Handle, routine},
+    ground::{NtResult, NtStatus, abi::UnicodeString, framework_abi::PdoCallbacks},
     services::{
         kmdf::{
             device::init::allocate_init,
@@ -17,18 +19,18 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfPdoInitAllocate", Routine::after_globals(allocate)),
-    ("WdfPdoInitAssignDeviceID", Routine::after_globals(assign_device_id)),
-    ("WdfPdoInitAssignInstanceID", Routine::after_globals(assign_instance_id)),
-    ("WdfPdoInitAddHardwareID", Routine::after_globals(add_hardware_id)),
-    ("WdfPdoInitAddCompatibleID", Routine::after_globals(add_compatible_id)),
-    ("WdfPdoInitAssignContainerID", Routine::after_globals(assign_container_id)),
-    ("WdfPdoInitAddDeviceText", Routine::after_globals(add_device_text)),
-    ("WdfPdoInitSetDefaultLocale", Routine::after_globals(set_default_locale)),
-    ("WdfPdoInitAssignRawDevice", Routine::after_globals(assign_raw_device)),
-    ("WdfPdoInitSetEventCallbacks", Routine::after_globals(set_event_callbacks)),
-    ("WdfPdoInitAllowForwardingRequestToParent", Routine::after_globals(allow_forwarding)),
-    ("WdfPdoInitRemovePowerDependencyOnParent", Routine::after_globals(remove_power_dependency)),
+    routine("WdfPdoInitAllocate", allocate),
+    routine("WdfPdoInitAssignDeviceID", assign_device_id),
+    routine("WdfPdoInitAssignInstanceID", assign_instance_id),
+    routine("WdfPdoInitAddHardwareID", add_hardware_id),
+    routine("WdfPdoInitAddCompatibleID", add_compatible_id),
+    routine("WdfPdoInitAssignContainerID", assign_container_id),
+    routine("WdfPdoInitAddDeviceText", add_device_text),
+    routine("WdfPdoInitSetDefaultLocale", set_default_locale),
+    routine("WdfPdoInitAssignRawDevice", assign_raw_device),
+    routine("WdfPdoInitSetEventCallbacks", set_event_callbacks),
+    routine("WdfPdoInitAllowForwardingRequestToParent", allow_forwarding),
+    routine("WdfPdoInitRemovePowerDependencyOnParent", remove_power_dependency),
 ];
 
 /// A child's strings in one locale.
@@ -38,9 +40,9 @@ struct Texts {
     default: u32,
 }
 
-fn allocate(context: &Context, parent: Handle<DeviceData>) -> u64 {
+fn allocate(context: &Context, parent: Handle<DeviceData>) -> Handle<DeviceInit> {
     parent.check(context);
-    allocate_init(context, DeviceInit { is_to_be_added: true, ..new(parent.0) })
+    Handle::new(allocate_init(context, DeviceInit { is_to_be_added: true, ..new(parent.0) }))
 }
 
 /// Returns the description of a new child of a bus device.
@@ -63,8 +65,12 @@ fn change<R>(
     changed.ok_or(NtStatus::INVALID_DEVICE_REQUEST)
 }
 
-fn assign_device_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
-    let id = read_unicode_string(context, id);
+fn assign_device_id(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    id: At<UnicodeString>,
+) -> NtResult {
+    let id = read_unicode_string(context, id.0);
     change(context, init, |init| {
         init.parts.get::<Child>().has_device_id = true;
         let identity = &mut init.identity;
@@ -73,8 +79,12 @@ fn assign_device_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtR
     })
 }
 
-fn assign_instance_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
-    let id = read_unicode_string(context, id);
+fn assign_instance_id(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    id: At<UnicodeString>,
+) -> NtResult {
+    let id = read_unicode_string(context, id.0);
     change(context, init, |init| {
         let instance = &mut init.identity.instance;
         let device: Vec<&str> = instance.split('\\').take(2).collect();
@@ -86,18 +96,26 @@ fn assign_instance_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> N
     })
 }
 
-fn add_hardware_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
-    let id = read_unicode_string(context, id);
+fn add_hardware_id(context: &Context, init: Handle<DeviceInit>, id: At<UnicodeString>) -> NtResult {
+    let id = read_unicode_string(context, id.0);
     change(context, init, |init| init.identity.hardware_ids.push(id))
 }
 
-fn add_compatible_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
-    let id = read_unicode_string(context, id);
+fn add_compatible_id(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    id: At<UnicodeString>,
+) -> NtResult {
+    let id = read_unicode_string(context, id.0);
     change(context, init, |init| init.identity.compatible_ids.push(id))
 }
 
-fn assign_container_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
-    let id = read_unicode_string(context, id);
+fn assign_container_id(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    id: At<UnicodeString>,
+) -> NtResult {
+    let id = read_unicode_string(context, id.0);
     change(context, init, |init| init.identity.container = id)
 }
 
@@ -105,12 +123,12 @@ fn assign_container_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> 
 fn add_device_text(
     context: &Context,
     init: Handle<DeviceInit>,
-    description: u64,
-    location: u64,
+    description: At<UnicodeString>,
+    location: At<UnicodeString>,
     locale: u32,
 ) -> NtResult {
-    let description = read_unicode_string(context, description);
-    let location = read_unicode_string(context, location);
+    let description = read_unicode_string(context, description.0);
+    let location = read_unicode_string(context, location.0);
     change(context, init, |init| {
         let texts = init.parts.get::<Texts>();
         if texts.all.iter().any(|(known, ..)| *known == locale) {
@@ -140,16 +158,16 @@ fn choose_text(init: &mut DeviceInit) {
     }
 }
 
-fn assign_raw_device(context: &Context, init: Handle<DeviceInit>, class: u64) -> NtResult {
-    let _class: [u8; 16] = context.read(class);
+fn assign_raw_device(context: &Context, init: Handle<DeviceInit>, class: At<Guid>) -> NtResult {
+    let _class: [u8; 16] = context.read(class.0);
     change(context, init, |init| init.parts.get::<Child>().is_raw = true)
 }
 
-fn set_event_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
+fn set_event_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: At<PdoCallbacks>) {
     /// The structure's size before the last callback was added.
     const OLD: usize = 56;
     let given: PdoCallbacks = context
-        .read_sized(callbacks, &[OLD])
+        .read_sized(callbacks.0, &[OLD])
         .unwrap_or_else(|size| context.stop_for_size("WDF_PDO_EVENT_CALLBACKS", size));
     let _ = change(context, init, |init| init.parts.get::<Child>().eject = given.eject);
 }

@@ -8,19 +8,21 @@ use super::{
     pdo::parent_of,
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Handle, routine},
     ground::{
         NtResult, NtStatus,
         framework_abi::{ChildListConfig, ChildRetrieveInfo},
+        opaque::{ChildAddress, ChildIdentification},
     },
+    services::kmdf::state::device::DeviceData,
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfChildListRetrievePdo", Routine::after_globals(retrieve_pdo)),
-    ("WdfChildListRetrieveAddressDescription", Routine::after_globals(retrieve_address)),
-    ("WdfPdoRetrieveIdentificationDescription", Routine::after_globals(pdo_identification)),
-    ("WdfPdoRetrieveAddressDescription", Routine::after_globals(pdo_address)),
-    ("WdfPdoUpdateAddressDescription", Routine::after_globals(pdo_update_address)),
+    routine("WdfChildListRetrievePdo", retrieve_pdo),
+    routine("WdfChildListRetrieveAddressDescription", retrieve_address),
+    routine("WdfPdoRetrieveIdentificationDescription", pdo_identification),
+    routine("WdfPdoRetrieveAddressDescription", pdo_address),
+    routine("WdfPdoUpdateAddressDescription", pdo_update_address),
 ];
 
 /// `WDF_CHILD_LIST_RETRIEVE_DEVICE_STATUS`.
@@ -33,16 +35,20 @@ fn config_of(context: &Context, list: u64) -> ChildListConfig {
 }
 
 /// Returns the device of the child with this identification description, or 0.
-fn retrieve_pdo(context: &Context, list: u64, info: u64) -> u64 {
-    let config = config_of(context, list);
-    let mut wanted: ChildRetrieveInfo = context.read(info);
+fn retrieve_pdo(
+    context: &Context,
+    list: Handle<ChildListData>,
+    info: At<ChildRetrieveInfo>,
+) -> Handle<DeviceData> {
+    let config = config_of(context, list.0);
+    let mut wanted = info.read(context);
     if wanted.size as usize != size_of::<ChildRetrieveInfo>() {
         context.stop_for_size("WDF_CHILD_RETRIEVE_INFO", wanted.size);
     }
     let id = wanted.identification_description;
     let is_valid = description::check(context, &config, Kind::Identification, id).is_ok();
-    let number = is_valid.then(|| find(context, list, id)).flatten();
-    let found = number.and_then(|number| descriptions(context, list, number));
+    let number = is_valid.then(|| find(context, list.0, id)).flatten();
+    let found = number.and_then(|number| descriptions(context, list.0, number));
     let device = found.and_then(|found| found.device);
     wanted.status = match (found, device) {
         (None, _) => NONE,
@@ -54,19 +60,24 @@ fn retrieve_pdo(context: &Context, list: u64, info: u64) -> u64 {
     {
         let to = wanted.address_description;
         // If the driver's structure has the wrong size, it is left unchanged.
-        let _ = description::copy(context, list, &config, Kind::Address, address, to);
+        let _ = description::copy(context, list.0, &config, Kind::Address, address, to);
     }
-    context.write(info, &wanted);
-    device.unwrap_or(0)
+    info.write(context, wanted);
+    Handle::new(device.unwrap_or(0))
 }
 
 /// Copies the address description of the child with this identification description.
-fn retrieve_address(context: &Context, list: u64, id: u64, to: u64) -> NtResult {
-    let config = config_of(context, list);
-    description::check(context, &config, Kind::Identification, id)?;
-    description::check(context, &config, Kind::Address, to)?;
-    let number = find(context, list, id).ok_or(NtStatus::NO_SUCH_DEVICE)?;
-    copy(context, list, &config, number, Kind::Address, to)
+fn retrieve_address(
+    context: &Context,
+    list: Handle<ChildListData>,
+    id: At<ChildIdentification>,
+    to: At<ChildAddress>,
+) -> NtResult {
+    let config = config_of(context, list.0);
+    description::check(context, &config, Kind::Identification, id.0)?;
+    description::check(context, &config, Kind::Address, to.0)?;
+    let number = find(context, list.0, id.0).ok_or(NtStatus::NO_SUCH_DEVICE)?;
+    copy(context, list.0, &config, number, Kind::Address, to.0)
 }
 
 /// Copies a description of a child in a list.
@@ -100,17 +111,25 @@ fn copy_of_pdo(context: &Context, device: u64, kind: Kind, to: u64) -> NtResult 
     copy(context, list, &config, number, kind, to)
 }
 
-fn pdo_identification(context: &Context, device: u64, to: u64) -> NtResult {
-    copy_of_pdo(context, device, Kind::Identification, to)
+fn pdo_identification(
+    context: &Context,
+    device: Handle<DeviceData>,
+    to: At<ChildIdentification>,
+) -> NtResult {
+    copy_of_pdo(context, device.0, Kind::Identification, to.0)
 }
 
-fn pdo_address(context: &Context, device: u64, to: u64) -> NtResult {
-    copy_of_pdo(context, device, Kind::Address, to)
+fn pdo_address(context: &Context, device: Handle<DeviceData>, to: At<ChildAddress>) -> NtResult {
+    copy_of_pdo(context, device.0, Kind::Address, to.0)
 }
 
-fn pdo_update_address(context: &Context, device: u64, address: u64) -> NtResult {
-    let (list, number) = listed(context, device)?;
+fn pdo_update_address(
+    context: &Context,
+    device: Handle<DeviceData>,
+    address: At<ChildAddress>,
+) -> NtResult {
+    let (list, number) = listed(context, device.0)?;
     let config = config_of(context, list);
-    description::check(context, &config, Kind::Address, address)?;
-    update_address(context, list, number, address)
+    description::check(context, &config, Kind::Address, address.0)?;
+    update_address(context, list, number, address.0)
 }

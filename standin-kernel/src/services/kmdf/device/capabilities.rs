@@ -3,9 +3,10 @@
 use zerocopy::IntoBytes;
 
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::{
         NtStatus,
+        abi::UnicodeString,
         framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
     },
     services::{
@@ -18,16 +19,16 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceSetPnpCapabilities", Routine::after_globals(set_pnp_capabilities)),
-    ("WdfDeviceSetPowerCapabilities", Routine::after_globals(set_power_capabilities)),
-    ("WdfDeviceSetBusInformationForChildren", Routine::after_globals(set_bus_information)),
-    ("WdfDeviceSetStaticStopRemove", Routine::after_globals(set_static_stop_remove)),
-    ("WdfDeviceSetAlignmentRequirement", Routine::after_globals(set_alignment)),
-    ("WdfDeviceGetAlignmentRequirement", Routine::after_globals(get_alignment)),
-    ("WdfDeviceSetCharacteristics", Routine::after_globals(set_characteristics)),
-    ("WdfDeviceGetCharacteristics", Routine::after_globals(get_characteristics)),
-    ("WdfDeviceAssignMofResourceName", Routine::after_globals(assign_mof_resource_name)),
-    ("WdfDeviceGetSystemPowerAction", Routine::after_globals(get_system_power_action)),
+    routine("WdfDeviceSetPnpCapabilities", set_pnp_capabilities),
+    routine("WdfDeviceSetPowerCapabilities", set_power_capabilities),
+    routine("WdfDeviceSetBusInformationForChildren", set_bus_information),
+    routine("WdfDeviceSetStaticStopRemove", set_static_stop_remove),
+    routine("WdfDeviceSetAlignmentRequirement", set_alignment),
+    routine("WdfDeviceGetAlignmentRequirement", get_alignment),
+    routine("WdfDeviceSetCharacteristics", set_characteristics),
+    routine("WdfDeviceGetCharacteristics", get_characteristics),
+    routine("WdfDeviceAssignMofResourceName", assign_mof_resource_name),
+    routine("WdfDeviceGetSystemPowerAction", get_system_power_action),
 ];
 
 /// `WdfFalse`, `WdfTrue` and `WdfUseDefault`.
@@ -72,24 +73,32 @@ pub fn words<T: IntoBytes + zerocopy::Immutable>(structure: &T) -> Vec<u32> {
 }
 
 /// Accepts the capabilities. Only the user interface of Windows uses them.
-fn set_pnp_capabilities(context: &Context, device: Handle<DeviceData>, given: u64) {
+fn set_pnp_capabilities(context: &Context, device: Handle<DeviceData>, given: At<PnpCapabilities>) {
     device.check(context);
-    let given: PnpCapabilities = context.read(given);
+    let given = given.read(context);
     let all = words(&given);
     is_valid(context, given.size, size_of::<PnpCapabilities>(), all.get(..9).unwrap_or_default());
 }
 
 /// Accepts the capabilities. They have no effect, because the test chooses the device's power states.
-fn set_power_capabilities(context: &Context, device: Handle<DeviceData>, given: u64) {
+fn set_power_capabilities(
+    context: &Context,
+    device: Handle<DeviceData>,
+    given: At<PowerCapabilities>,
+) {
     device.check(context);
-    let given: PowerCapabilities = context.read(given);
+    let given = given.read(context);
     let all = words(&given);
     is_valid(context, given.size, size_of::<PowerCapabilities>(), all.get(..6).unwrap_or_default());
 }
 
 /// Sets the bus information of a device's children. Only property queries return it.
-fn set_bus_information(context: &Context, device: Handle<DeviceData>, information: u64) {
-    let information: BusInformation = context.read(information);
+fn set_bus_information(
+    context: &Context,
+    device: Handle<DeviceData>,
+    information: At<BusInformation>,
+) {
+    let information = information.read(context);
     device.with(context, |device| {
         device.part::<ChildrensBus>().0 = Some(information);
     });
@@ -127,8 +136,12 @@ fn get_characteristics(context: &Context, device: Handle<DeviceData>) -> u32 {
 }
 
 /// Assigns the resource that contains the device's WMI classes. A second call fails.
-fn assign_mof_resource_name(context: &Context, device: Handle<DeviceData>, name: u64) -> NtStatus {
-    let name = read_unicode_string(context, name);
+fn assign_mof_resource_name(
+    context: &Context,
+    device: Handle<DeviceData>,
+    name: At<UnicodeString>,
+) -> NtStatus {
+    let name = read_unicode_string(context, name.0);
     device.with(context, |device| {
         let resource = &mut device.part::<Capabilities>().mof_resource;
         if resource.is_some() {

@@ -7,7 +7,7 @@ use super::{
     pnp::surprise_remove,
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::framework_abi::DeviceState,
     services::kmdf::{
         state::{
@@ -18,10 +18,8 @@ use crate::{
     },
 };
 
-pub const ENTRIES: Entries = &[
-    ("WdfDeviceSetDeviceState", Routine::after_globals(set_state)),
-    ("WdfDeviceGetDeviceState", Routine::after_globals(get_state)),
-];
+pub const ENTRIES: Entries =
+    &[routine("WdfDeviceSetDeviceState", set_state), routine("WdfDeviceGetDeviceState", get_state)];
 
 /// `WdfTrue` and `WdfUseDefault`.
 const TRUE: u32 = 1;
@@ -48,9 +46,9 @@ fn end(context: &Context, device: u64) {
     );
 }
 
-fn set_state(context: &Context, device: Handle<DeviceData>, given: u64) {
+fn set_state(context: &Context, device: Handle<DeviceData>, given: At<DeviceState>) {
     device.check(context);
-    let given = read_state(context, given);
+    let given = read_state(context, given.0);
     if let Some(given) = given {
         let all = words(&given);
         let count = (given.size as usize / 4).saturating_sub(1);
@@ -88,11 +86,11 @@ fn read_state(context: &Context, address: u64) -> Option<DeviceState> {
     Some(state)
 }
 
-fn get_state(context: &Context, device: Handle<DeviceData>, to: u64) {
+fn get_state(context: &Context, device: Handle<DeviceData>, to: At<DeviceState>) {
     let state = device.with(context, |device| device.part::<StateOfDevice>().0);
-    if let Some(given) = read_state(context, to) {
+    if let Some(given) = read_state(context, to.0) {
         let count = (given.size as usize / 4).saturating_sub(1);
-        for (at, value) in (to + 4..).step_by(4).zip(state.iter().take(count)) {
+        for (at, value) in (to.0 + 4..).step_by(4).zip(state.iter().take(count)) {
             context.write(at, value);
         }
     }

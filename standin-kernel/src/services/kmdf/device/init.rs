@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use super::wdm::Offered;
+use etl_file::Guid;
+
 use crate::{
-    execution::routine::{Handle, Kind, Routine},
+    execution::routine::{At, Callback, Handle, Kind, routine},
     ground::{
         NtResult, NtStatus,
-        abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
+        abi::{DeviceObject, FileObjectConfig, ObjectAttributes, PnpPowerCallbacks, UnicodeString},
         framework_abi::{FdoCallbacks, IoTypeConfig},
         rule::Rule,
     },
@@ -29,27 +31,24 @@ use crate::{
 const FIRST_INIT: u64 = 0xFFFF_A800_0000_0000;
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceInitSetPnpPowerEventCallbacks", Routine::after_globals(set_pnp_power)),
-    ("WdfDeviceInitSetFileObjectConfig", Routine::after_globals(set_file_config)),
-    ("WdfDeviceInitSetRequestAttributes", Routine::after_globals(set_request_attributes)),
-    ("WdfDeviceInitAssignSDDLString", Routine::after_globals(assign_sddl)),
-    ("WdfDeviceInitAssignName", Routine::after_globals(assign_name)),
-    ("WdfDeviceInitSetExclusive", Routine::after_globals(set_exclusive)),
-    ("WdfDeviceInitSetIoType", Routine::after_globals(set_io_type)),
-    ("WdfDeviceInitSetIoTypeEx", Routine::after_globals(set_io_type_ex)),
-    ("WdfDeviceInitSetDeviceType", Routine::after_globals(set_device_type)),
-    ("WdfDeviceInitSetDeviceClass", Routine::after_globals(set_device_class)),
-    ("WdfDeviceInitSetIoInCallerContextCallback", Routine::after_globals(set_in_caller_context)),
-    ("WdfFdoInitSetFilter", Routine::after_globals(set_filter)),
-    ("WdfFdoInitWdmGetPhysicalDevice", Routine::after_globals(get_physical_device)),
-    ("WdfFdoInitSetEventCallbacks", Routine::after_globals(set_fdo_callbacks)),
-    (
-        "WdfControlDeviceInitSetShutdownNotification",
-        Routine::after_globals(set_shutdown_notification),
-    ),
-    ("WdfDeviceInitSetCharacteristics", Routine::after_globals(set_characteristics)),
-    ("WdfDeviceInitFree", Routine::after_globals(init_free)),
-    ("WdfControlDeviceInitAllocate", Routine::after_globals(control_init_allocate)),
+    routine("WdfDeviceInitSetPnpPowerEventCallbacks", set_pnp_power),
+    routine("WdfDeviceInitSetFileObjectConfig", set_file_config),
+    routine("WdfDeviceInitSetRequestAttributes", set_request_attributes),
+    routine("WdfDeviceInitAssignSDDLString", assign_sddl),
+    routine("WdfDeviceInitAssignName", assign_name),
+    routine("WdfDeviceInitSetExclusive", set_exclusive),
+    routine("WdfDeviceInitSetIoType", set_io_type),
+    routine("WdfDeviceInitSetIoTypeEx", set_io_type_ex),
+    routine("WdfDeviceInitSetDeviceType", set_device_type),
+    routine("WdfDeviceInitSetDeviceClass", set_device_class),
+    routine("WdfDeviceInitSetIoInCallerContextCallback", set_in_caller_context),
+    routine("WdfFdoInitSetFilter", set_filter),
+    routine("WdfFdoInitWdmGetPhysicalDevice", get_physical_device),
+    routine("WdfFdoInitSetEventCallbacks", set_fdo_callbacks),
+    routine("WdfControlDeviceInitSetShutdownNotification", set_shutdown_notification),
+    routine("WdfDeviceInitSetCharacteristics", set_characteristics),
+    routine("WdfDeviceInitFree", init_free),
+    routine("WdfControlDeviceInitAllocate", control_init_allocate),
 ];
 
 /// The device descriptions, indexed by `WDFDEVICE_INIT` handle.
@@ -100,10 +99,10 @@ pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
     handle
 }
 
-fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
+fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: At<PnpPowerCallbacks>) {
     /// The structure's size up to KMDF 1.9, without the last callback.
     const OLD: usize = size_of::<PnpPowerCallbacks>() - size_of::<u64>();
-    let callbacks: PnpPowerCallbacks = match context.read_sized(callbacks, &[OLD]) {
+    let callbacks: PnpPowerCallbacks = match context.read_sized(callbacks.0, &[OLD]) {
         Ok(callbacks) => callbacks,
         Err(size) => return context.warn_of_size("WDF_PNPPOWER_EVENT_CALLBACKS", size),
     };
@@ -118,12 +117,17 @@ fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
     init.with_init(context, |init| init.pnp_power = Some(callbacks));
 }
 
-fn set_file_config(context: &Context, init: Handle<DeviceInit>, config: u64, attributes: u64) {
-    let config: FileObjectConfig = context.read(config);
+fn set_file_config(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    config: At<FileObjectConfig>,
+    attributes: At<ObjectAttributes>,
+) {
+    let config = config.read(context);
     if config.size as usize != size_of::<FileObjectConfig>() {
         return context.warn_of_size("WDF_FILEOBJECT_CONFIG", config.size);
     }
-    let attributes = read_attributes(context, attributes);
+    let attributes = read_attributes(context, attributes.0);
     if !are_valid(context, attributes.as_ref(), FileData::CHOICES) {
         return;
     }
@@ -133,8 +137,12 @@ fn set_file_config(context: &Context, init: Handle<DeviceInit>, config: u64, att
     });
 }
 
-fn set_request_attributes(context: &Context, init: Handle<DeviceInit>, attributes: u64) {
-    let attributes: ObjectAttributes = context.read(attributes);
+fn set_request_attributes(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    attributes: At<ObjectAttributes>,
+) {
+    let attributes = attributes.read(context);
     let choices = Choices { has_fixed_parent: true, ..Choices::default() };
     if are_valid(context, Some(&attributes), choices) {
         init.with_init(context, |init| init.request_attributes = Some(attributes));
@@ -153,18 +161,18 @@ fn are_valid(context: &Context, attributes: Option<&ObjectAttributes>, choices: 
     problem.is_none()
 }
 
-fn assign_sddl(context: &Context, init: Handle<DeviceInit>, sddl: u64) -> NtResult {
+fn assign_sddl(context: &Context, init: Handle<DeviceInit>, sddl: At<UnicodeString>) -> NtResult {
     let is_control = init.with_init(context, |init| init.control_of.is_some());
-    if sddl == 0 && is_control {
+    if sddl.is_null() && is_control {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let sddl = (sddl != 0).then(|| read_text(context, sddl)).transpose()?;
+    let sddl = (!sddl.is_null()).then(|| read_text(context, sddl.0)).transpose()?;
     init.with_init(context, |init| init.sddl = sddl);
     Ok(())
 }
 
-fn assign_name(context: &Context, init: Handle<DeviceInit>, name: u64) -> NtResult {
-    let name = (name != 0).then(|| read_text(context, name)).transpose()?;
+fn assign_name(context: &Context, init: Handle<DeviceInit>, name: At<UnicodeString>) -> NtResult {
+    let name = (!name.is_null()).then(|| read_text(context, name.0)).transpose()?;
     init.with_init(context, |init| {
         if name.is_some() {
             init.characteristics &= !FILE_AUTOGENERATED_DEVICE_NAME;
@@ -180,8 +188,8 @@ fn set_exclusive(context: &Context, init: Handle<DeviceInit>, exclusive: bool) {
 
 /// Sets the I/O type of reads and writes (`WDF_DEVICE_IO_TYPE`). An invalid type selects buffered
 /// I/O.
-fn set_io_type(context: &Context, init: u64, io_type: u32) {
-    store_io_type(context, init, io_type);
+fn set_io_type(context: &Context, init: Handle<DeviceInit>, io_type: u32) {
+    store_io_type(context, init.0, io_type);
 }
 
 fn store_io_type(context: &Context, init: u64, io_type: u32) {
@@ -202,9 +210,9 @@ fn store_io_type(context: &Context, init: u64, io_type: u32) {
     });
 }
 
-fn set_io_type_ex(context: &Context, init: Handle<DeviceInit>, config: u64) {
+fn set_io_type_ex(context: &Context, init: Handle<DeviceInit>, config: At<IoTypeConfig>) {
     init.check_init(context);
-    let config: IoTypeConfig = context.read(config);
+    let config = config.read(context);
     if config.size as usize != size_of::<IoTypeConfig>() {
         return context.warn_of_size("WDF_IO_TYPE_CONFIG", config.size);
     }
@@ -219,13 +227,13 @@ fn set_device_type(context: &Context, init: Handle<DeviceInit>, device_type: u32
 
 /// Accepts the class under which the registry stores the device's security settings. The stand-in
 /// kernel has no such settings.
-fn set_device_class(context: &Context, init: Handle<DeviceInit>, class: u64) {
-    let _class: [u8; 16] = context.read(class);
+fn set_device_class(context: &Context, init: Handle<DeviceInit>, class: At<Guid>) {
+    let _class: [u8; 16] = context.read(class.0);
     init.check_init(context);
 }
 
-fn set_in_caller_context(context: &Context, init: Handle<DeviceInit>, callback: u64) {
-    init.with_init(context, |init| init.in_caller_context = callback);
+fn set_in_caller_context(context: &Context, init: Handle<DeviceInit>, callback: Callback) {
+    init.with_init(context, |init| init.in_caller_context = callback.0);
 }
 
 /// Returns whether a description is for a device that the Plug and Play manager offered. If not,
@@ -247,32 +255,32 @@ fn set_filter(context: &Context, init: Handle<DeviceInit>) {
     }
 }
 
-fn get_physical_device(context: &Context, init: Handle<DeviceInit>) -> u64 {
+fn get_physical_device(context: &Context, init: Handle<DeviceInit>) -> At<DeviceObject> {
     if !is_offered(context, init.0) {
-        return 0;
+        return At::NULL;
     }
     let (bus, below) = init.with_init(context, |init| {
         let offered = init.parts.get::<Offered>();
         (offered.bus.as_ref().map(Object::address), init.below)
     });
-    bus.unwrap_or_else(|| physical_below(context, below))
+    At::new(bus.unwrap_or_else(|| physical_below(context, below)))
 }
 
 /// Accepts the callbacks for resource requirements. The stand-in kernel does not query
 /// requirements.
-fn set_fdo_callbacks(context: &Context, init: u64, callbacks: u64) {
-    let callbacks: FdoCallbacks = context.read(callbacks);
+fn set_fdo_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: At<FdoCallbacks>) {
+    let callbacks = callbacks.read(context);
     if callbacks.size as usize != size_of::<FdoCallbacks>() {
         return context.warn_of_size("WDF_FDO_EVENT_CALLBACKS", callbacks.size);
     }
-    is_offered(context, init);
+    is_offered(context, init.0);
 }
 
 /// Accepts the shutdown callback. The stand-in kernel never shuts down.
 fn set_shutdown_notification(
     context: &Context,
     init: Handle<DeviceInit>,
-    _callback: u64,
+    _callback: Callback,
     flags: u8,
 ) {
     /// `WdfDeviceShutdown` and `WdfDeviceLastChanceShutdown`.
@@ -300,10 +308,14 @@ fn init_free(context: &Context, init: Handle<DeviceInit>) {
     context.framework().part::<Inits>().open.remove(&init.0);
 }
 
-fn control_init_allocate(context: &Context, driver: Handle<DriverData>, sddl: u64) -> u64 {
+fn control_init_allocate(
+    context: &Context,
+    driver: Handle<DriverData>,
+    sddl: At<UnicodeString>,
+) -> Handle<DeviceInit> {
     driver.check(context);
-    let Ok(sddl) = read_text(context, sddl) else {
-        return 0;
+    let Ok(sddl) = read_text(context, sddl.0) else {
+        return Handle::new(0);
     };
     let init = DeviceInit {
         sddl: Some(sddl),
@@ -311,5 +323,5 @@ fn control_init_allocate(context: &Context, driver: Handle<DriverData>, sddl: u6
         characteristics: FILE_AUTOGENERATED_DEVICE_NAME,
         ..DeviceInit::default()
     };
-    allocate_init(context, init)
+    Handle::new(allocate_init(context, init))
 }

@@ -1,10 +1,13 @@
 //! Device interfaces that a driver enables and disables, and the function tables (`INTERFACE`) that
 //! drivers in a stack query from each other.
 
+use etl_file::Guid;
+
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, Memory, routine},
     ground::{
         NtResult, NtStatus,
+        abi::UnicodeString,
         framework_abi::{Interface, QueryInterfaceConfig},
     },
     services::{
@@ -21,12 +24,12 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceSetDeviceInterfaceState", Routine::after_globals(set_interface_state)),
-    ("WdfDeviceSetDeviceInterfaceStateEx", Routine::after_globals(set_interface_state)),
-    ("WdfDeviceRetrieveDeviceInterfaceString", Routine::after_globals(retrieve_interface_string)),
-    ("WdfDeviceRetrieveDeviceName", Routine::after_globals(retrieve_name)),
-    ("WdfDeviceAddQueryInterface", Routine::after_globals(add_query_interface)),
-    ("WdfFdoQueryForInterface", Routine::after_globals(query_for_interface)),
+    routine("WdfDeviceSetDeviceInterfaceState", set_interface_state),
+    routine("WdfDeviceSetDeviceInterfaceStateEx", set_interface_state),
+    routine("WdfDeviceRetrieveDeviceInterfaceString", retrieve_interface_string),
+    routine("WdfDeviceRetrieveDeviceName", retrieve_name),
+    routine("WdfDeviceAddQueryInterface", add_query_interface),
+    routine("WdfFdoQueryForInterface", query_for_interface),
 ];
 
 /// A function table that a driver offers to the drivers above its device.
@@ -49,13 +52,13 @@ struct Offers(Vec<Offer>);
 fn set_interface_state(
     context: &Context,
     device: Handle<DeviceData>,
-    class: u64,
-    reference: u64,
+    class: At<Guid>,
+    reference: At<UnicodeString>,
     enabled: bool,
 ) {
     device.check(context);
-    let class: [u8; 16] = context.read(class);
-    let found = read_optional_text(context, reference).is_ok_and(|reference| {
+    let class: [u8; 16] = context.read(class.0);
+    let found = read_optional_text(context, reference.0).is_ok_and(|reference| {
         device.with(context, |device| {
             let mut interfaces = device.interfaces.iter_mut();
             let found = interfaces
@@ -75,13 +78,13 @@ fn set_interface_state(
 fn retrieve_interface_string(
     context: &Context,
     device: Handle<DeviceData>,
-    class: u64,
-    reference: u64,
+    class: At<Guid>,
+    reference: At<UnicodeString>,
     string: Handle<TextData>,
 ) -> NtResult {
     let is_control = device.with(context, |device| device.is_control());
-    let class: [u8; 16] = context.read(class);
-    let reference = read_optional_text(context, reference)?;
+    let class: [u8; 16] = context.read(class.0);
+    let reference = read_optional_text(context, reference.0)?;
     if is_control {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
@@ -109,9 +112,13 @@ fn retrieve_name(
     assign(context, string.0, &name.ok_or(NtStatus::INVALID_PARAMETER)?)
 }
 
-fn add_query_interface(context: &Context, device: Handle<DeviceData>, config: u64) -> NtStatus {
+fn add_query_interface(
+    context: &Context,
+    device: Handle<DeviceData>,
+    config: At<QueryInterfaceConfig>,
+) -> NtStatus {
     device.check(context);
-    let config: QueryInterfaceConfig = context.read(config);
+    let config = config.read(context);
     if config.size as usize != size_of::<QueryInterfaceConfig>() {
         return NtStatus::INFO_LENGTH_MISMATCH;
     }
@@ -164,14 +171,14 @@ pub struct Query {
 fn query_for_interface(
     context: &Context,
     device: Handle<DeviceData>,
-    class: u64,
-    table: u64,
+    class: At<Guid>,
+    table: At<Interface>,
     size: u16,
     version: u16,
-    data: u64,
+    data: Memory,
 ) -> NtResult {
     let below = device.with(context, |device| device.init.below);
-    ask(context, below, Query { class, table, size, version, data })
+    ask(context, below, Query { class: class.0, table: table.0, size, version, data: data.0 })
 }
 
 /// Queries a stack, starting at `at`, for a function table.

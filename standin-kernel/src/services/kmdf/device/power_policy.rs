@@ -1,7 +1,7 @@
 //! Power policy: idling and waking, to the extent that the driver configures them.
 
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, Memory, routine},
     ground::{
         NtResult, NtStatus,
         framework_abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
@@ -14,21 +14,18 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceInitSetPowerPolicyEventCallbacks", Routine::after_globals(set_callbacks)),
-    ("WdfDeviceInitSetPowerPolicyOwnership", Routine::after_globals(set_ownership)),
-    ("WdfDeviceInitSetPowerNotPageable", Routine::after_globals(accept)),
-    ("WdfDeviceInitSetPowerPageable", Routine::after_globals(accept)),
-    ("WdfDeviceInitSetPowerInrush", Routine::after_globals(accept)),
-    ("WdfDeviceAssignS0IdleSettings", Routine::after_globals(assign_idle_settings)),
-    ("WdfDeviceAssignSxWakeSettings", Routine::after_globals(assign_wake_settings)),
-    ("WdfDeviceStopIdleNoTrack", Routine::after_globals(stop_idle)),
-    ("WdfDeviceStopIdleActual", Routine::after_globals(stop_idle_tracked)),
-    ("WdfDeviceResumeIdleNoTrack", Routine::after_globals(resume_idle)),
-    ("WdfDeviceResumeIdleActual", Routine::after_globals(resume_idle_tracked)),
-    (
-        "WdfDeviceWdmAssignPowerFrameworkSettings",
-        Routine::after_globals(assign_power_framework_settings),
-    ),
+    routine("WdfDeviceInitSetPowerPolicyEventCallbacks", set_callbacks),
+    routine("WdfDeviceInitSetPowerPolicyOwnership", set_ownership),
+    routine("WdfDeviceInitSetPowerNotPageable", accept),
+    routine("WdfDeviceInitSetPowerPageable", accept),
+    routine("WdfDeviceInitSetPowerInrush", accept),
+    routine("WdfDeviceAssignS0IdleSettings", assign_idle_settings),
+    routine("WdfDeviceAssignSxWakeSettings", assign_wake_settings),
+    routine("WdfDeviceStopIdleNoTrack", stop_idle),
+    routine("WdfDeviceStopIdleActual", stop_idle_tracked),
+    routine("WdfDeviceResumeIdleNoTrack", resume_idle),
+    routine("WdfDeviceResumeIdleActual", resume_idle_tracked),
+    routine("WdfDeviceWdmAssignPowerFrameworkSettings", assign_power_framework_settings),
 ];
 
 /// A device's power policy.
@@ -41,11 +38,11 @@ pub struct PowerPolicy {
     stops: u32,
 }
 
-fn set_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
+fn set_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: At<PowerPolicyCallbacks>) {
     /// The structure's size up to KMDF 1.5, without the last callback.
     const OLD: usize = 56;
     let given: PowerPolicyCallbacks = context
-        .read_sized(callbacks, &[OLD])
+        .read_sized(callbacks.0, &[OLD])
         .unwrap_or_else(|size| context.stop_for_size("WDF_POWER_POLICY_EVENT_CALLBACKS", size));
     init.with_init(context, |init| {
         init.parts.get::<PowerPolicy>().callbacks = Some(given);
@@ -80,15 +77,19 @@ const STATES: core::ops::RangeInclusive<u32> = 2..=5;
 /// `WDF_TRI_STATE`.
 const USE_DEFAULT: u32 = 2;
 
-fn assign_idle_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
+fn assign_idle_settings(
+    context: &Context,
+    device: Handle<DeviceData>,
+    settings: At<IdleSettings>,
+) -> NtStatus {
     /// The structure's sizes in KMDF 1.7 and 1.9.
     const OLD: [u32; 2] = [24, 28];
     /// `IdleCannotWakeFromS0`.
     const CANNOT_WAKE: u32 = 1;
-    if !owns_policy(context, device) {
+    if !owns_policy(context, device.0) {
         return NtStatus::INVALID_DEVICE_REQUEST;
     }
-    let size: u32 = context.read(settings);
+    let size: u32 = context.read(settings.0);
     let mut given: IdleSettings = zerocopy::FromZeros::new_zeroed();
     if size as usize != size_of_val(&given) && !OLD.contains(&size) {
         return NtStatus::INFO_LENGTH_MISMATCH;
@@ -96,7 +97,7 @@ fn assign_idle_settings(context: &Context, device: u64, settings: u64) -> NtStat
     given.power_up_idle_device_on_system_wake = USE_DEFAULT;
     let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut given);
     if let Some(bytes) = bytes.get_mut(..size as usize) {
-        context.read_into(settings, bytes);
+        context.read_into(settings.0, bytes);
     }
     let is_valid = STATES.contains(&given.dx_state)
         && (1..=3).contains(&given.idle_caps)
@@ -109,14 +110,18 @@ fn assign_idle_settings(context: &Context, device: u64, settings: u64) -> NtStat
     if is_valid { NtStatus::SUCCESS } else { NtStatus::INVALID_PARAMETER }
 }
 
-fn assign_wake_settings(context: &Context, device: u64, settings: u64) -> NtResult {
+fn assign_wake_settings(
+    context: &Context,
+    device: Handle<DeviceData>,
+    settings: At<WakeSettings>,
+) -> NtResult {
     /// The structure's size in KMDF 1.5.
     const OLD: usize = 16;
-    if !owns_policy(context, device) {
+    if !owns_policy(context, device.0) {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let given = context
-        .read_sized::<WakeSettings>(settings, &[OLD])
+        .read_sized::<WakeSettings>(settings.0, &[OLD])
         .map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)?;
     let is_valid = STATES.contains(&given.dx_state)
         && (1..=2).contains(&given.user_control_of_wake_settings)
@@ -147,9 +152,9 @@ fn stop_idle_tracked(
     context: &Context,
     device: Handle<DeviceData>,
     wait: bool,
-    _tag: u64,
+    _tag: Memory,
     _line: i32,
-    _file: u64,
+    _file: At<i8>,
 ) -> NtStatus {
     stop_idle(context, device, wait)
 }
@@ -168,20 +173,24 @@ fn resume_idle(context: &Context, device: Handle<DeviceData>) {
 fn resume_idle_tracked(
     context: &Context,
     device: Handle<DeviceData>,
-    _tag: u64,
+    _tag: Memory,
     _line: i32,
-    _file: u64,
+    _file: At<i8>,
 ) {
     resume_idle(context, device);
 }
 
 /// Checks the settings. Their callbacks are never called, because the stand-in kernel does not
 /// simulate the power management framework for KMDF.
-fn assign_power_framework_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
-    if !owns_policy(context, device) {
+fn assign_power_framework_settings(
+    context: &Context,
+    device: Handle<DeviceData>,
+    settings: At<PowerFrameworkSettings>,
+) -> NtStatus {
+    if !owns_policy(context, device.0) {
         return NtStatus::INVALID_DEVICE_REQUEST;
     }
-    let settings: PowerFrameworkSettings = context.read(settings);
+    let settings = settings.read(context);
     let is_sized = settings.size as usize == size_of::<PowerFrameworkSettings>();
     // Newer headers append two fields.
     if !is_sized && settings.size as usize != size_of::<PowerFrameworkSettings>() + 16 {

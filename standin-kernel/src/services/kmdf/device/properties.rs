@@ -2,11 +2,11 @@
 
 use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, framework_abi::DevicePropertyData},
+    execution::routine::{At, Handle, Kind, Memory, Out, routine},
+    ground::{NtResult, NtStatus, abi::ObjectAttributes, framework_abi::DevicePropertyData},
     services::{
         kmdf::{
-            buffer::make_filled,
+            buffer::{MemoryData, make_filled},
             object::give,
             state::{
                 device::{DeviceData, DeviceInit},
@@ -20,15 +20,15 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceQueryProperty", Routine::after_globals(query::<false>)),
-    ("WdfDeviceAllocAndQueryProperty", Routine::after_globals(allocate::<false>)),
-    ("WdfFdoInitQueryProperty", Routine::after_globals(query::<true>)),
-    ("WdfFdoInitAllocAndQueryProperty", Routine::after_globals(allocate::<true>)),
-    ("WdfDeviceAssignProperty", Routine::after_globals(assign)),
-    ("WdfDeviceQueryPropertyEx", Routine::after_globals(query_keyed::<false>)),
-    ("WdfDeviceAllocAndQueryPropertyEx", Routine::after_globals(allocate_keyed::<false>)),
-    ("WdfFdoInitQueryPropertyEx", Routine::after_globals(query_keyed::<true>)),
-    ("WdfFdoInitAllocAndQueryPropertyEx", Routine::after_globals(allocate_keyed::<true>)),
+    routine("WdfDeviceQueryProperty", query::<DeviceData>),
+    routine("WdfDeviceAllocAndQueryProperty", allocate::<DeviceData>),
+    routine("WdfFdoInitQueryProperty", query::<DeviceInit>),
+    routine("WdfFdoInitAllocAndQueryProperty", allocate::<DeviceInit>),
+    routine("WdfDeviceAssignProperty", assign),
+    routine("WdfDeviceQueryPropertyEx", query_keyed::<DeviceData>),
+    routine("WdfDeviceAllocAndQueryPropertyEx", allocate_keyed::<DeviceData>),
+    routine("WdfFdoInitQueryPropertyEx", query_keyed::<DeviceInit>),
+    routine("WdfFdoInitAllocAndQueryPropertyEx", allocate_keyed::<DeviceInit>),
 ];
 
 /// The properties that a test sets for a device, by number.
@@ -131,33 +131,60 @@ pub fn give_memory(
     give(context, made, memory)
 }
 
-/// Returns a property of a device, or of a `WDFDEVICE_INIT`.
-fn of<const INIT: bool>(context: &Context, device: u64, property: u32) -> NtResult<Vec<u8>> {
-    if INIT { of_init(context, device, property) } else { of_device(context, device, property) }
+/// A device, or the description of one that a driver is about to create.
+trait Described: Kind + Sized {
+    /// Returns a property.
+    fn property(context: &Context, device: Handle<Self>, property: u32) -> NtResult<Vec<u8>>;
+
+    /// Returns the device's instance path.
+    fn instance(context: &Context, device: Handle<Self>) -> NtResult<String>;
 }
 
-fn query<const OF_INIT: bool>(
+impl Described for DeviceData {
+    fn property(context: &Context, device: Handle<Self>, property: u32) -> NtResult<Vec<u8>> {
+        of_device(context, device.0, property)
+    }
+
+    fn instance(context: &Context, device: Handle<Self>) -> NtResult<String> {
+        device.with(context, |device| {
+            let instance = device.init.identity.instance.clone();
+            if device.is_control() { Err(NtStatus::INVALID_DEVICE_STATE) } else { Ok(instance) }
+        })
+    }
+}
+
+impl Described for DeviceInit {
+    fn property(context: &Context, device: Handle<Self>, property: u32) -> NtResult<Vec<u8>> {
+        of_init(context, device.0, property)
+    }
+
+    fn instance(context: &Context, device: Handle<Self>) -> NtResult<String> {
+        Ok(device.with_init(context, |init| init.identity.instance.clone()))
+    }
+}
+
+fn query<T: Described>(
     context: &Context,
-    device: u64,
+    device: Handle<T>,
     property: u32,
     length: u32,
-    buffer: u64,
-    result_length: u64,
+    buffer: Memory,
+    result_length: At<u32>,
 ) -> NtResult {
-    let found = of::<OF_INIT>(context, device, property);
-    copy_out(context, found, length, buffer, result_length)
+    let found = T::property(context, device, property);
+    copy_out(context, found, length, buffer.0, result_length.0)
 }
 
-fn allocate<const OF_INIT: bool>(
+fn allocate<T: Described>(
     context: &Context,
-    device: u64,
+    device: Handle<T>,
     property: u32,
     _pool: u32,
-    attributes: u64,
-    memory: u64,
+    attributes: At<ObjectAttributes>,
+    memory: Out<MemoryData>,
 ) -> NtResult {
-    let found = of::<OF_INIT>(context, device, property);
-    give_memory(context, found, attributes, memory)
+    let found = T::property(context, device, property);
+    give_memory(context, found, attributes.0, memory.0)
 }
 
 /// Reads the structure that specifies a property.
@@ -168,85 +195,75 @@ fn read_data(context: &Context, data: At<DevicePropertyData>) -> NtResult<Device
 }
 
 /// Returns the name of the property that a structure specifies, and the device's instance path.
-fn keyed_name<const INIT: bool>(
+fn keyed_name<T: Described>(
     context: &Context,
-    device: u64,
+    device: Handle<T>,
     data: &DevicePropertyData,
 ) -> NtResult<(PropertyName, String)> {
-    let instance = if INIT {
-        with_init(context, device, |init| init.identity.instance.clone())
-    } else {
-        let (instance, is_control) = context.with::<DeviceData, _>(device, |device| {
-            (device.init.identity.instance.clone(), device.is_control())
-        });
-        if is_control {
-            return Err(NtStatus::INVALID_DEVICE_STATE);
-        }
-        instance
-    };
+    let instance = T::instance(context, device)?;
     Ok((named(&instance, context.read(data.key), data.locale)?, instance))
 }
 
-fn find_keyed<const INIT: bool>(
+fn find_keyed<T: Described>(
     context: &Context,
-    device: u64,
+    device: Handle<T>,
     data: &DevicePropertyData,
 ) -> NtResult<KeyedProperty> {
-    let (name, instance) = keyed_name::<INIT>(context, device, data)?;
+    let (name, instance) = keyed_name(context, device, data)?;
     if let Some(found) = context.registry().properties.get(&name) {
         return Ok(found);
     }
-    of_system(&name.1, &instance, |number| of::<INIT>(context, device, number))
+    of_system(&name.1, &instance, |number| T::property(context, device, number))
 }
 
 /// Sets a property, or deletes it if there are no data.
 fn assign(
     context: &Context,
-    device: u64,
+    device: Handle<DeviceData>,
     data: At<DevicePropertyData>,
     kind: u32,
     length: u32,
-    buffer: u64,
+    buffer: Memory,
 ) -> NtResult {
     let data = read_data(context, data)?;
-    if length == 0 && buffer != 0 {
+    if length == 0 && !buffer.is_null() {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let (name, _) = keyed_name::<false>(context, device, &data)?;
-    let value = (buffer != 0).then(|| (kind, context.read_bytes(buffer, length as usize)));
+    let (name, _) = keyed_name(context, device, &data)?;
+    let value = (!buffer.is_null()).then(|| (kind, context.read_bytes(buffer.0, length as usize)));
     context.registry().properties.set(name, value);
     Ok(())
 }
 
-fn query_keyed<const OF_INIT: bool>(
+fn query_keyed<T: Described>(
     context: &Context,
-    device: u64,
+    device: Handle<T>,
     data: At<DevicePropertyData>,
     length: u32,
-    buffer: u64,
-    result_length: u64,
+    buffer: Memory,
+    result_length: At<u32>,
     kind: At<u32>,
 ) -> NtResult {
     let data = read_data(context, data)?;
-    if (length == 0) != (buffer == 0) {
+    if (length == 0) != (buffer.is_null()) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let found = find_keyed::<OF_INIT>(context, device, &data);
+    let found = find_keyed(context, device, &data);
     kind.write(context, found.as_ref().map_or(0, |(its_kind, _)| *its_kind));
-    copy_out(context, found.map(|(_, bytes)| bytes), length, buffer, result_length)
+    copy_out(context, found.map(|(_, bytes)| bytes), length, buffer.0, result_length.0)
 }
 
-fn allocate_keyed<const OF_INIT: bool>(
+fn allocate_keyed<T: Described>(
     context: &Context,
-    device: u64,
+    device: Handle<T>,
     data: At<DevicePropertyData>,
     _pool: u32,
-    attributes: u64,
-    memory: u64,
+    attributes: At<ObjectAttributes>,
+    memory: Out<MemoryData>,
     kind: At<u32>,
 ) -> NtResult {
     let data = read_data(context, data)?;
-    let (its_kind, bytes) = find_keyed::<OF_INIT>(context, device, &data)?;
+    let (its_kind, bytes) = find_keyed(context, device, &data)?;
     kind.write(context, its_kind);
-    give_memory(context, Ok(bytes), attributes, memory)
+    give_memory(context, Ok(bytes), attributes.0, memory.0)
 }

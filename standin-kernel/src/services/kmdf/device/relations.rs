@@ -6,17 +6,17 @@ use super::super::state::{
     framework::{BadHandle, Context, Entries},
 };
 use crate::{
-    execution::routine::Routine,
-    ground::{NtStatus, memory},
+    execution::routine::{At, Handle, routine},
+    ground::{NtStatus, abi::DeviceObject, memory},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceAddRemovalRelationsPhysicalDevice", Routine::after_globals(add_removal)),
-    ("WdfDeviceRemoveRemovalRelationsPhysicalDevice", Routine::after_globals(remove_removal)),
-    ("WdfDeviceClearRemovalRelationsDevices", Routine::after_globals(clear_removal)),
-    ("WdfPdoAddEjectionRelationsPhysicalDevice", Routine::after_globals(add_ejection)),
-    ("WdfPdoRemoveEjectionRelationsPhysicalDevice", Routine::after_globals(remove_ejection)),
-    ("WdfPdoClearEjectionRelationsDevices", Routine::after_globals(clear_ejection)),
+    routine("WdfDeviceAddRemovalRelationsPhysicalDevice", add_removal),
+    routine("WdfDeviceRemoveRemovalRelationsPhysicalDevice", remove_removal),
+    routine("WdfDeviceClearRemovalRelationsDevices", clear_removal),
+    routine("WdfPdoAddEjectionRelationsPhysicalDevice", add_ejection),
+    routine("WdfPdoRemoveEjectionRelationsPhysicalDevice", remove_ejection),
+    routine("WdfPdoClearEjectionRelationsDevices", clear_ejection),
 ];
 
 /// `STATUS_DUPLICATE_OBJECTID`: the device is already in the list.
@@ -68,16 +68,20 @@ fn remove(context: &Context, device: u64, physical: u64, list: List) {
     with(context, device, list, |all| all.retain(|one| *one != physical));
 }
 
-fn add_removal(context: &Context, device: u64, physical: u64) -> NtStatus {
-    add(context, device, physical, removal)
+fn add_removal(
+    context: &Context,
+    device: Handle<DeviceData>,
+    physical: At<DeviceObject>,
+) -> NtStatus {
+    add(context, device.0, physical.0, removal)
 }
 
-fn remove_removal(context: &Context, device: u64, physical: u64) {
-    remove(context, device, physical, removal);
+fn remove_removal(context: &Context, device: Handle<DeviceData>, physical: At<DeviceObject>) {
+    remove(context, device.0, physical.0, removal);
 }
 
-fn clear_removal(context: &Context, device: u64) {
-    with(context, device, removal, Vec::clear);
+fn clear_removal(context: &Context, device: Handle<DeviceData>) {
+    with(context, device.0, removal, Vec::clear);
 }
 
 /// Bugchecks unless the driver's bus device enumerates a device.
@@ -92,17 +96,21 @@ fn must_be_child(context: &Context, device: u64) {
     }
 }
 
-fn add_ejection(context: &Context, device: u64, physical: u64) -> NtStatus {
-    must_be_child(context, device);
-    add(context, device, physical, ejection)
+fn add_ejection(
+    context: &Context,
+    device: Handle<DeviceData>,
+    physical: At<DeviceObject>,
+) -> NtStatus {
+    must_be_child(context, device.0);
+    add(context, device.0, physical.0, ejection)
 }
 
-fn remove_ejection(context: &Context, device: u64, physical: u64) {
-    must_be_child(context, device);
-    remove(context, device, physical, ejection);
+fn remove_ejection(context: &Context, device: Handle<DeviceData>, physical: At<DeviceObject>) {
+    must_be_child(context, device.0);
+    remove(context, device.0, physical.0, ejection);
 }
 
-fn clear_ejection(context: &Context, device: u64) {
-    must_be_child(context, device);
-    with(context, device, ejection, Vec::clear);
+fn clear_ejection(context: &Context, device: Handle<DeviceData>) {
+    must_be_child(context, device.0);
+    with(context, device.0, ejection, Vec::clear);
 }

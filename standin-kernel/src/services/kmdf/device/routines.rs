@@ -3,8 +3,10 @@
 use std::collections::hash_map::Entry;
 
 use super::pnp::surprise_remove;
+use etl_file::Guid;
+
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::{NtResult, NtStatus, abi::UnicodeString},
     services::kmdf::{
         driver::DriverData,
@@ -21,25 +23,25 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceCreateDeviceInterface", Routine::after_globals(create_interface)),
-    ("WdfDeviceCreateSymbolicLink", Routine::after_globals(create_link)),
-    ("WdfDeviceGetDefaultQueue", Routine::after_globals(get_default_queue)),
-    ("WdfDeviceGetDriver", Routine::after_globals(get_driver)),
-    ("WdfDeviceConfigureRequestDispatching", Routine::after_globals(configure_dispatching)),
-    ("WdfDeviceSetFailed", Routine::after_globals(set_failed)),
-    ("WdfDeviceEnqueueRequest", Routine::after_globals(enqueue_request)),
-    ("WdfControlFinishInitializing", Routine::after_globals(control_finish)),
+    routine("WdfDeviceCreateDeviceInterface", create_interface),
+    routine("WdfDeviceCreateSymbolicLink", create_link),
+    routine("WdfDeviceGetDefaultQueue", get_default_queue),
+    routine("WdfDeviceGetDriver", get_driver),
+    routine("WdfDeviceConfigureRequestDispatching", configure_dispatching),
+    routine("WdfDeviceSetFailed", set_failed),
+    routine("WdfDeviceEnqueueRequest", enqueue_request),
+    routine("WdfControlFinishInitializing", control_finish),
 ];
 
 fn create_interface(
     context: &Context,
     device: Handle<DeviceData>,
-    guid: u64,
-    reference: u64,
+    guid: At<Guid>,
+    reference: At<UnicodeString>,
 ) -> NtResult {
     device.check(context);
-    let class: [u8; 16] = context.read(guid);
-    let reference = read_optional_text(context, reference)?;
+    let class: [u8; 16] = context.read(guid.0);
+    let reference = read_optional_text(context, reference.0)?;
     device.with(context, |device| {
         if device.is_control() {
             return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -50,12 +52,12 @@ fn create_interface(
 }
 
 /// Creates a device's symbolic link. A device has only one.
-fn create_link(context: &Context, device: Handle<DeviceData>, name: u64) -> NtResult {
-    let string: UnicodeString = context.read(name);
+fn create_link(context: &Context, device: Handle<DeviceData>, name: At<UnicodeString>) -> NtResult {
+    let string = name.read(context);
     if string.length == 0 {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let name = read_text(context, name)?;
+    let name = read_text(context, name.0)?;
     device.with(context, |device| {
         if !device.links.is_empty() {
             return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -68,13 +70,13 @@ fn create_link(context: &Context, device: Handle<DeviceData>, name: u64) -> NtRe
     })
 }
 
-fn get_default_queue(context: &Context, device: Handle<DeviceData>) -> u64 {
-    device.with(context, |device| device.default_queue.unwrap_or(0))
+fn get_default_queue(context: &Context, device: Handle<DeviceData>) -> Handle<QueueData> {
+    Handle::new(device.with(context, |device| device.default_queue.unwrap_or(0)))
 }
 
-fn get_driver(context: &Context, device: Handle<DeviceData>) -> u64 {
+fn get_driver(context: &Context, device: Handle<DeviceData>) -> Handle<DriverData> {
     device.check(context);
-    context.framework().ancestor::<DriverData>(device.0).unwrap_or(0)
+    Handle::new(context.framework().ancestor::<DriverData>(device.0).unwrap_or(0))
 }
 
 /// Puts a request in the queue for its kind, after `EvtIoInCallerContext` has prepared the request.

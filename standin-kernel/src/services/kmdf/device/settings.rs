@@ -1,7 +1,7 @@
 //! Device settings for situations that do not occur in the stand-in kernel.
 
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::{NtStatus, framework_abi::RemoveLockOptions},
     services::kmdf::state::{
         device::{DeviceData, DeviceInit},
@@ -10,10 +10,10 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceSetSpecialFileSupport", Routine::after_globals(set_special_file_support)),
-    ("WdfDeviceIndicateWakeStatus", Routine::after_globals(indicate_wake_status)),
-    ("WdfDeviceInitSetRemoveLockOptions", Routine::after_globals(set_remove_lock_options)),
-    ("WdfDeviceInitSetReleaseHardwareOrderOnFailure", Routine::after_globals(set_release_order)),
+    routine("WdfDeviceSetSpecialFileSupport", set_special_file_support),
+    routine("WdfDeviceIndicateWakeStatus", indicate_wake_status),
+    routine("WdfDeviceInitSetRemoveLockOptions", set_remove_lock_options),
+    routine("WdfDeviceInitSetReleaseHardwareOrderOnFailure", set_release_order),
 ];
 
 /// Ignores the setting. In the stand-in kernel, no device holds paging, hibernation or dump files.
@@ -54,10 +54,14 @@ fn indicate_wake_status(
 
 /// Accepts the option to hold the device's remove lock during requests. The stand-in kernel never
 /// removes a device while its driver holds a request.
-fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options: u64) {
+fn set_remove_lock_options(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    options: At<RemoveLockOptions>,
+) {
     /// `WDF_REMOVE_LOCK_OPTION_ACQUIRE_FOR_IO`.
     const VALID: u32 = 1;
-    let options: RemoveLockOptions = context.read(options);
+    let options = options.read(context);
     let is_control = init.with_init(context, |init| init.control_of.is_some());
     let is_sized = options.size as usize == size_of::<RemoveLockOptions>();
     if !is_sized || options.flags & !VALID != 0 || is_control {

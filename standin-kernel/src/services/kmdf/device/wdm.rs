@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use zerocopy::IntoBytes;
 
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Handle, routine},
     ground::{abi::DriverObject, framework_abi::DeviceObject, memory},
     services::{
         kmdf::{
@@ -23,11 +23,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceWdmGetDeviceObject", Routine::after_globals(get_device_object)),
-    ("WdfDeviceWdmGetAttachedDevice", Routine::after_globals(get_attached_device)),
-    ("WdfDeviceWdmGetPhysicalDevice", Routine::after_globals(get_physical_device)),
-    ("WdfWdmDeviceGetWdfDeviceHandle", Routine::after_globals(get_device_handle)),
-    ("WdfWdmDriverGetWdfDriverHandle", Routine::after_globals(get_driver_handle)),
+    routine("WdfDeviceWdmGetDeviceObject", get_device_object),
+    routine("WdfDeviceWdmGetAttachedDevice", get_attached_device),
+    routine("WdfDeviceWdmGetPhysicalDevice", get_physical_device),
+    routine("WdfWdmDeviceGetWdfDeviceHandle", get_device_handle),
+    routine("WdfWdmDriverGetWdfDriverHandle", get_driver_handle),
 ];
 
 impl Data for DeviceData {
@@ -204,23 +204,23 @@ pub fn lower_object(context: &Context, device: u64) -> u64 {
     }
 }
 
-fn get_device_object(context: &Context, device: u64) -> u64 {
-    own(context, device)
+fn get_device_object(context: &Context, device: Handle<DeviceData>) -> At<DeviceObject> {
+    At::new(own(context, device.0))
 }
 
-fn get_attached_device(context: &Context, device: u64) -> u64 {
-    lower_object(context, device)
+fn get_attached_device(context: &Context, device: Handle<DeviceData>) -> At<DeviceObject> {
+    At::new(lower_object(context, device.0))
 }
 
-fn get_physical_device(context: &Context, device: u64) -> u64 {
-    physical_object(context, device)
+fn get_physical_device(context: &Context, device: Handle<DeviceData>) -> At<DeviceObject> {
+    At::new(physical_object(context, device.0))
 }
 
-fn get_device_handle(context: &Context, object: u64) -> u64 {
-    match owner(context, object) {
-        Some(Owner::Device(device)) => device,
+fn get_device_handle(context: &Context, object: At<DeviceObject>) -> Handle<DeviceData> {
+    match owner(context, object.0) {
+        Some(Owner::Device(device)) => Handle::new(device),
         _ => context.stop_for_handle(&BadHandle {
-            handle: object,
+            handle: object.0,
             expected: "DEVICE_OBJECT that the framework created",
             found: None,
         }),
@@ -229,6 +229,6 @@ fn get_device_handle(context: &Context, object: u64) -> u64 {
 
 /// Returns the framework's driver object for a `DRIVER_OBJECT`, or 0 if its driver has not called
 /// `WdfDriverCreate`.
-fn get_driver_handle(context: &Context, object: u64) -> u64 {
-    handle_of(context, object).unwrap_or(0)
+fn get_driver_handle(context: &Context, object: At<DriverObject>) -> Handle<DriverData> {
+    Handle::new(handle_of(context, object.0).unwrap_or(0))
 }

@@ -6,10 +6,11 @@ use super::{
     transaction::{self, Completion, State, TransactionData, extent, parts_of, stop_for_state},
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Callback, Handle, Memory, Out, routine},
     ground::{
         NtResult, NtStatus,
-        framework_abi::{DmaSystemProfileConfig, Mdl},
+        abi::ObjectAttributes,
+        framework_abi::{CommonBufferConfig, DmaEnablerConfig, DmaSystemProfileConfig, Mdl},
         irql::Irql,
     },
     services::kmdf::{
@@ -24,34 +25,34 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDmaEnablerCreate", Routine::after_globals(enabler_create)),
-    ("WdfDmaEnablerGetMaximumLength", Routine::after_globals(get_maximum_length)),
-    ("WdfDmaEnablerGetMaximumScatterGatherElements", Routine::after_globals(get_maximum_elements)),
-    ("WdfDmaEnablerSetMaximumScatterGatherElements", Routine::after_globals(set_maximum_elements)),
-    ("WdfDmaEnablerGetFragmentLength", Routine::after_globals(get_fragment_length)),
-    ("WdfDmaEnablerConfigureSystemProfile", Routine::after_globals(configure_system_profile)),
-    ("WdfCommonBufferCreate", Routine::after_globals(buffer_create)),
-    ("WdfCommonBufferCreateWithConfig", Routine::after_globals(buffer_create_with_config)),
-    ("WdfCommonBufferGetAlignedVirtualAddress", Routine::after_globals(buffer_virtual)),
-    ("WdfCommonBufferGetAlignedLogicalAddress", Routine::after_globals(buffer_logical)),
-    ("WdfCommonBufferGetLength", Routine::after_globals(buffer_length)),
-    ("WdfDmaTransactionCreate", Routine::after_globals(transaction_create)),
-    ("WdfDmaTransactionInitialize", Routine::after_globals(initialize)),
-    ("WdfDmaTransactionInitializeUsingOffset", Routine::after_globals(initialize_using_offset)),
-    ("WdfDmaTransactionInitializeUsingRequest", Routine::after_globals(initialize_using_request)),
-    ("WdfDmaTransactionExecute", Routine::after_globals(execute)),
-    ("WdfDmaTransactionRelease", Routine::after_globals(release)),
-    ("WdfDmaTransactionDmaCompleted", Routine::after_globals(completed)),
-    ("WdfDmaTransactionDmaCompletedWithLength", Routine::after_globals(completed_with_length)),
-    ("WdfDmaTransactionDmaCompletedFinal", Routine::after_globals(completed_final)),
-    ("WdfDmaTransactionGetBytesTransferred", Routine::after_globals(get_transferred)),
-    ("WdfDmaTransactionSetMaximumLength", Routine::after_globals(set_maximum_length)),
-    ("WdfDmaTransactionSetSingleTransferRequirement", Routine::after_globals(set_single_transfer)),
-    ("WdfDmaTransactionGetRequest", Routine::after_globals(get_request)),
-    ("WdfDmaTransactionGetCurrentDmaTransferLength", Routine::after_globals(get_current_length)),
-    ("WdfDmaTransactionGetDevice", Routine::after_globals(get_device)),
-    ("WdfDmaTransactionGetTransferInfo", Routine::after_globals(get_transfer_info)),
-    ("WdfDmaTransactionCancel", Routine::after_globals(cancel)),
+    routine("WdfDmaEnablerCreate", enabler_create),
+    routine("WdfDmaEnablerGetMaximumLength", get_maximum_length),
+    routine("WdfDmaEnablerGetMaximumScatterGatherElements", get_maximum_elements),
+    routine("WdfDmaEnablerSetMaximumScatterGatherElements", set_maximum_elements),
+    routine("WdfDmaEnablerGetFragmentLength", get_fragment_length),
+    routine("WdfDmaEnablerConfigureSystemProfile", configure_system_profile),
+    routine("WdfCommonBufferCreate", buffer_create),
+    routine("WdfCommonBufferCreateWithConfig", buffer_create_with_config),
+    routine("WdfCommonBufferGetAlignedVirtualAddress", buffer_virtual),
+    routine("WdfCommonBufferGetAlignedLogicalAddress", buffer_logical),
+    routine("WdfCommonBufferGetLength", buffer_length),
+    routine("WdfDmaTransactionCreate", transaction_create),
+    routine("WdfDmaTransactionInitialize", initialize),
+    routine("WdfDmaTransactionInitializeUsingOffset", initialize_using_offset),
+    routine("WdfDmaTransactionInitializeUsingRequest", initialize_using_request),
+    routine("WdfDmaTransactionExecute", execute),
+    routine("WdfDmaTransactionRelease", release),
+    routine("WdfDmaTransactionDmaCompleted", completed),
+    routine("WdfDmaTransactionDmaCompletedWithLength", completed_with_length),
+    routine("WdfDmaTransactionDmaCompletedFinal", completed_final),
+    routine("WdfDmaTransactionGetBytesTransferred", get_transferred),
+    routine("WdfDmaTransactionSetMaximumLength", set_maximum_length),
+    routine("WdfDmaTransactionSetSingleTransferRequirement", set_single_transfer),
+    routine("WdfDmaTransactionGetRequest", get_request),
+    routine("WdfDmaTransactionGetCurrentDmaTransferLength", get_current_length),
+    routine("WdfDmaTransactionGetDevice", get_device),
+    routine("WdfDmaTransactionGetTransferInfo", get_transfer_info),
+    routine("WdfDmaTransactionCancel", cancel),
 ];
 
 /// `WdfDmaDirectionReadFromDevice` and `WdfDmaDirectionWriteToDevice`.
@@ -61,13 +62,13 @@ const WRITE: u32 = 1;
 fn enabler_create(
     context: &Context,
     device: Handle<DeviceData>,
-    config: u64,
-    attributes: u64,
-    enabler: u64,
+    config: At<DmaEnablerConfig>,
+    attributes: At<ObjectAttributes>,
+    enabler: Out<EnablerData>,
 ) -> NtResult {
     device.check(context);
-    let made = enabler::make(context, device.0, config, attributes);
-    give(context, made, enabler)
+    let made = enabler::make(context, device.0, config.0, attributes.0);
+    give(context, made, enabler.0)
 }
 
 fn get_maximum_length(context: &Context, enabler: Handle<EnablerData>) -> u64 {
@@ -98,14 +99,14 @@ fn get_fragment_length(context: &Context, enabler: Handle<EnablerData>, directio
 fn configure_system_profile(
     context: &Context,
     enabler: Handle<EnablerData>,
-    config: u64,
+    config: At<DmaSystemProfileConfig>,
     direction: u32,
 ) -> NtStatus {
     enabler.check(context);
-    if config == 0 {
+    if config.is_null() {
         return NtStatus::INVALID_PARAMETER;
     }
-    let config: DmaSystemProfileConfig = context.read(config);
+    let config = config.read(context);
     if config.size as usize != size_of::<DmaSystemProfileConfig>() {
         NtStatus::INFO_LENGTH_MISMATCH
     } else if config.dma_descriptor == 0 || direction > WRITE {
@@ -117,30 +118,31 @@ fn configure_system_profile(
 
 fn buffer_create(
     context: &Context,
-    enabler: u64,
+    enabler: Handle<EnablerData>,
     length: u64,
-    attributes: u64,
-    buffer: u64,
+    attributes: At<ObjectAttributes>,
+    buffer: Out<CommonBufferData>,
 ) -> NtResult {
-    let made = common_buffer::make(context, enabler, length, 1, attributes);
-    give(context, made, buffer)
+    let made = common_buffer::make(context, enabler.0, length, 1, attributes.0);
+    give(context, made, buffer.0)
 }
 
 fn buffer_create_with_config(
     context: &Context,
-    enabler: u64,
+    enabler: Handle<EnablerData>,
     length: u64,
-    config: u64,
-    attributes: u64,
-    buffer: u64,
+    config: At<CommonBufferConfig>,
+    attributes: At<ObjectAttributes>,
+    buffer: Out<CommonBufferData>,
 ) -> NtResult {
-    let made = alignment_of(context, config)
-        .and_then(|alignment| common_buffer::make(context, enabler, length, alignment, attributes));
-    give(context, made, buffer)
+    let made = alignment_of(context, config.0).and_then(|alignment| {
+        common_buffer::make(context, enabler.0, length, alignment, attributes.0)
+    });
+    give(context, made, buffer.0)
 }
 
-fn buffer_virtual(context: &Context, buffer: Handle<CommonBufferData>) -> u64 {
-    buffer.with(context, |data| data.address)
+fn buffer_virtual(context: &Context, buffer: Handle<CommonBufferData>) -> Memory {
+    At::new(buffer.with(context, |data| data.address))
 }
 
 fn buffer_logical(context: &Context, buffer: Handle<CommonBufferData>) -> u64 {
@@ -154,49 +156,49 @@ fn buffer_length(context: &Context, buffer: Handle<CommonBufferData>) -> u64 {
 fn transaction_create(
     context: &Context,
     enabler: Handle<EnablerData>,
-    attributes: u64,
-    transaction: u64,
+    attributes: At<ObjectAttributes>,
+    transaction: Out<TransactionData>,
 ) -> NtResult {
     enabler.check(context);
-    let made = transaction::make(context, enabler.0, attributes);
-    give(context, made, transaction)
+    let made = transaction::make(context, enabler.0, attributes.0);
+    give(context, made, transaction.0)
 }
 
 fn initialize(
     context: &Context,
     transaction: Handle<TransactionData>,
-    function: u64,
+    function: Callback,
     direction: u32,
-    mdl: u64,
-    address: u64,
+    mdl: At<Mdl>,
+    address: Memory,
     length: u64,
 ) -> NtResult {
     transaction.check(context);
-    let one: Mdl = context.read(mdl);
+    let one = mdl.read(context);
     let (start, size) = extent(&one);
-    let offset = address.wrapping_sub(start);
+    let offset = address.0.wrapping_sub(start);
     if length == 0 || direction > WRITE || offset >= size {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let parts = parts_of(context, mdl, offset, length & 0xFFFF_FFFF);
+    let parts = parts_of(context, mdl.0, offset, length & 0xFFFF_FFFF);
     let parts = parts.ok_or(NtStatus::INVALID_PARAMETER);
     parts.and_then(|parts| {
-        transaction::initialize(context, transaction.0, function, direction, parts)
+        transaction::initialize(context, transaction.0, function.0, direction, parts)
     })
 }
 
 fn initialize_using_offset(
     context: &Context,
     transaction: Handle<TransactionData>,
-    function: u64,
+    function: Callback,
     direction: u32,
-    mdl: u64,
+    mdl: At<Mdl>,
     offset: u64,
     length: u64,
 ) -> NtResult {
-    let one: Mdl = context.read(mdl);
+    let one = mdl.read(context);
     let address = extent(&one).0.wrapping_add(offset);
-    initialize(context, transaction, function, direction, mdl, address, length)
+    initialize(context, transaction, function, direction, mdl, At::new(address), length)
 }
 
 /// Returns a request's buffer for a transfer in this direction.
@@ -229,7 +231,7 @@ fn initialize_using_request(
     context: &Context,
     transaction: Handle<TransactionData>,
     request: Handle<RequestData>,
-    function: u64,
+    function: Callback,
     direction: u32,
 ) -> NtResult {
     transaction.check(context);
@@ -242,17 +244,17 @@ fn initialize_using_request(
         mdl_of(data, buffer);
         Ok(buffer)
     })?;
-    transaction::initialize(context, transaction.0, function, direction, vec![buffer])?;
+    transaction::initialize(context, transaction.0, function.0, direction, vec![buffer])?;
     transaction.with(context, |data| data.request = Some(request.0));
     Ok(())
 }
 
-fn execute(context: &Context, transaction: u64, argument: u64) -> NtResult {
-    transaction::execute(context, transaction, argument)
+fn execute(context: &Context, transaction: Handle<TransactionData>, argument: Memory) -> NtResult {
+    transaction::execute(context, transaction.0, argument.0)
 }
 
-fn release(context: &Context, transaction: u64) -> NtStatus {
-    transaction::reset(context, transaction);
+fn release(context: &Context, transaction: Handle<TransactionData>) -> NtStatus {
+    transaction::reset(context, transaction.0);
     NtStatus::SUCCESS
 }
 
@@ -263,24 +265,34 @@ fn complete(context: &Context, transaction: u64, completion: Completion, status:
     result != NtStatus::MORE_PROCESSING_REQUIRED
 }
 
-fn completed(context: &Context, transaction: u64, status: u64) -> bool {
-    complete(context, transaction, Completion::Full, status)
+fn completed(context: &Context, transaction: Handle<TransactionData>, status: At<i32>) -> bool {
+    complete(context, transaction.0, Completion::Full, status.0)
 }
 
-fn completed_with_length(context: &Context, transaction: u64, length: u64, status: u64) -> bool {
-    complete(context, transaction, Completion::Partial(length), status)
+fn completed_with_length(
+    context: &Context,
+    transaction: Handle<TransactionData>,
+    length: u64,
+    status: At<i32>,
+) -> bool {
+    complete(context, transaction.0, Completion::Partial(length), status.0)
 }
 
-fn completed_final(context: &Context, transaction: u64, length: u64, status: u64) -> bool {
-    complete(context, transaction, Completion::Final(length), status)
+fn completed_final(
+    context: &Context,
+    transaction: Handle<TransactionData>,
+    length: u64,
+    status: At<i32>,
+) -> bool {
+    complete(context, transaction.0, Completion::Final(length), status.0)
 }
 
 fn get_transferred(context: &Context, transaction: Handle<TransactionData>) -> u64 {
     transaction.with(context, |data| data.transferred)
 }
 
-fn set_maximum_length(context: &Context, transaction: u64, length: u64) {
-    transaction::limit(context, transaction, length);
+fn set_maximum_length(context: &Context, transaction: Handle<TransactionData>, length: u64) {
+    transaction::limit(context, transaction.0, length);
 }
 
 fn set_single_transfer(context: &Context, transaction: Handle<TransactionData>, single: bool) {
@@ -296,23 +308,28 @@ fn set_single_transfer(context: &Context, transaction: Handle<TransactionData>, 
     transaction::require_single(context, transaction.0, single);
 }
 
-fn get_request(context: &Context, transaction: Handle<TransactionData>) -> u64 {
-    transaction.with(context, |data| data.request.unwrap_or(0))
+fn get_request(context: &Context, transaction: Handle<TransactionData>) -> Handle<RequestData> {
+    Handle::new(transaction.with(context, |data| data.request.unwrap_or(0)))
 }
 
 fn get_current_length(context: &Context, transaction: Handle<TransactionData>) -> u64 {
     transaction.with(context, |data| data.current)
 }
 
-fn get_device(context: &Context, transaction: Handle<TransactionData>) -> u64 {
+fn get_device(context: &Context, transaction: Handle<TransactionData>) -> Handle<DeviceData> {
     let enabler = transaction.with(context, |data| data.enabler);
-    context.with::<EnablerData, _>(enabler, |data| data.device)
+    Handle::new(context.with::<EnablerData, _>(enabler, |data| data.device))
 }
 
-fn get_transfer_info(context: &Context, transaction: u64, registers: u64, elements: u64) {
-    let needed = transaction::needs(context, transaction);
+fn get_transfer_info(
+    context: &Context,
+    transaction: Handle<TransactionData>,
+    registers: At<u32>,
+    elements: At<u32>,
+) {
+    let needed = transaction::needs(context, transaction.0);
     for (address, count) in [registers, elements].into_iter().zip(needed) {
-        context.write_optional(address, &count);
+        context.write_optional(address.0, &count);
     }
 }
 

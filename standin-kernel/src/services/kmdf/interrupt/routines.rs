@@ -6,12 +6,14 @@ use super::{
     state::InterruptData,
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Callback, Handle, Memory, Out, routine},
     ground::{
         NtResult, NtStatus,
+        abi::ObjectAttributes,
         arena::Block,
         framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
         memory,
+        opaque::InterruptObject,
     },
     services::kmdf::{
         object::{create, give, read_attributes},
@@ -25,20 +27,20 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfInterruptCreate", Routine::after_globals(interrupt_create)),
-    ("WdfInterruptGetDevice", Routine::after_globals(get_device)),
-    ("WdfInterruptGetInfo", Routine::after_globals(get_info)),
-    ("WdfInterruptWdmGetInterrupt", Routine::after_globals(get_object)),
-    ("WdfInterruptQueueDpcForIsr", Routine::after_globals(queue_dpc_for_isr)),
-    ("WdfInterruptQueueWorkItemForIsr", Routine::after_globals(queue_work_item_for_isr)),
-    ("WdfInterruptSynchronize", Routine::after_globals(run_synchronized)),
-    ("WdfInterruptAcquireLock", Routine::after_globals(acquire_lock)),
-    ("WdfInterruptReleaseLock", Routine::after_globals(release_lock)),
-    ("WdfInterruptTryToAcquireLock", Routine::after_globals(try_to_acquire_lock)),
-    ("WdfInterruptEnable", Routine::after_globals(enable_again)),
-    ("WdfInterruptDisable", Routine::after_globals(disable_now)),
-    ("WdfInterruptSetPolicy", Routine::after_globals(set_policy)),
-    ("WdfInterruptSetExtendedPolicy", Routine::after_globals(set_extended_policy)),
+    routine("WdfInterruptCreate", interrupt_create),
+    routine("WdfInterruptGetDevice", get_device),
+    routine("WdfInterruptGetInfo", get_info),
+    routine("WdfInterruptWdmGetInterrupt", get_object),
+    routine("WdfInterruptQueueDpcForIsr", queue_dpc_for_isr),
+    routine("WdfInterruptQueueWorkItemForIsr", queue_work_item_for_isr),
+    routine("WdfInterruptSynchronize", run_synchronized),
+    routine("WdfInterruptAcquireLock", acquire_lock),
+    routine("WdfInterruptReleaseLock", release_lock),
+    routine("WdfInterruptTryToAcquireLock", try_to_acquire_lock),
+    routine("WdfInterruptEnable", enable_again),
+    routine("WdfInterruptDisable", disable_now),
+    routine("WdfInterruptSetPolicy", set_policy),
+    routine("WdfInterruptSetExtendedPolicy", set_extended_policy),
 ];
 
 /// Reads a configuration. Older headers omit the last fields.
@@ -50,26 +52,26 @@ fn read_config(context: &Context, address: u64) -> NtResult<InterruptConfig> {
 
 fn interrupt_create(
     context: &Context,
-    device: u64,
-    config: u64,
-    attributes: u64,
-    interrupt: u64,
+    device: Handle<DeviceData>,
+    config: At<InterruptConfig>,
+    attributes: At<ObjectAttributes>,
+    interrupt: Out<InterruptData>,
 ) -> NtResult {
-    let made = check_config(context, device, config).and_then(|(config, chosen)| {
-        let attributes = read_attributes(context, attributes);
+    let made = check_config(context, device.0, config.0).and_then(|(config, chosen)| {
+        let attributes = read_attributes(context, attributes.0);
         let associated = attributes
             .map(|attributes| attributes.parent)
             .filter(|parent| *parent != 0)
-            .unwrap_or(device);
+            .unwrap_or(device.0);
         let is_its = context.framework().exists(associated)
-            && device_of(context, associated) == Some(device);
+            && device_of(context, associated) == Some(device.0);
         if !is_its {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         let is_serialized = config.automatic_serialization != 0;
         let is_passive = config.passive_handling != 0 || config.work_item != 0;
         let data = InterruptData {
-            device,
+            device: device.0,
             associated,
             config,
             serialization: serialization(context, associated, is_serialized, is_passive)?,
@@ -79,22 +81,22 @@ fn interrupt_create(
             held: None,
             object: None,
         };
-        create(context, data, attributes.as_ref(), Some(device))
+        create(context, data, attributes.as_ref(), Some(device.0))
     });
-    give(context, made, interrupt)
+    give(context, made, interrupt.0)
 }
 
 /// Returns the address of a connected interrupt's `KINTERRUPT`, or null.
-fn get_object(context: &Context, interrupt: Handle<InterruptData>) -> u64 {
+fn get_object(context: &Context, interrupt: Handle<InterruptData>) -> At<InterruptObject> {
     /// The size of the object. No header declares it.
     const SIZE: usize = 0x120;
-    interrupt.with(context, |data| {
+    At::new(interrupt.with(context, |data| {
         if !data.is_connected {
             return 0;
         }
         let object = data.object.get_or_insert_with(|| Block::zeroed(SIZE));
         object.address()
-    })
+    }))
 }
 
 fn check_config(
@@ -129,14 +131,14 @@ fn check_config(
     Ok((config, chosen))
 }
 
-fn get_device(context: &Context, interrupt: Handle<InterruptData>) -> u64 {
-    interrupt.with(context, |data| data.device)
+fn get_device(context: &Context, interrupt: Handle<InterruptData>) -> Handle<DeviceData> {
+    Handle::new(interrupt.with(context, |data| data.device))
 }
 
-fn get_info(context: &Context, interrupt: Handle<InterruptData>, info: u64) {
+fn get_info(context: &Context, interrupt: Handle<InterruptData>, info: At<InterruptInfo>) {
     /// The structure's size up to KMDF 1.7, without the processor group.
     const OLD: usize = 56;
-    let size: u32 = context.read(info);
+    let size: u32 = context.read(info.0);
     let (line, irql) = interrupt.with(context, |data| (data.line, data.irql()));
     let length = size as usize;
     if length != size_of::<InterruptInfo>() && length != OLD {
@@ -156,7 +158,7 @@ fn get_info(context: &Context, interrupt: Handle<InterruptData>, info: u64) {
         filled.share_disposition = 1;
     }
     let bytes = zerocopy::IntoBytes::as_bytes(&filled);
-    let written = memory::write_bytes(info, bytes.get(..length).unwrap_or_default());
+    let written = memory::write_bytes(info.0, bytes.get(..length).unwrap_or_default());
     context.checked(written);
 }
 
@@ -181,23 +183,23 @@ fn queue_work_item_for_isr(context: &Context, interrupt: Handle<InterruptData>) 
 fn run_synchronized(
     context: &Context,
     interrupt: Handle<InterruptData>,
-    callback: u64,
-    argument: u64,
+    callback: Callback,
+    argument: Memory,
 ) -> bool {
     interrupt.check(context);
-    synchronize(context, interrupt.0, callback, argument)
+    synchronize(context, interrupt.0, callback.0, argument.0)
 }
 
-fn acquire_lock(context: &Context, interrupt: u64) {
-    acquire(context, interrupt);
+fn acquire_lock(context: &Context, interrupt: Handle<InterruptData>) {
+    acquire(context, interrupt.0);
 }
 
-fn release_lock(context: &Context, interrupt: u64) {
-    release(context, interrupt);
+fn release_lock(context: &Context, interrupt: Handle<InterruptData>) {
+    release(context, interrupt.0);
 }
 
-fn try_to_acquire_lock(context: &Context, interrupt: u64) -> bool {
-    try_acquire(context, interrupt)
+fn try_to_acquire_lock(context: &Context, interrupt: Handle<InterruptData>) -> bool {
+    try_acquire(context, interrupt.0)
 }
 
 /// Enables an interrupt that the driver has disabled. Normally, the framework enables interrupts.
@@ -225,9 +227,13 @@ fn set_policy(
     interrupt.check(context);
 }
 
-fn set_extended_policy(context: &Context, interrupt: Handle<InterruptData>, policy: u64) {
+fn set_extended_policy(
+    context: &Context,
+    interrupt: Handle<InterruptData>,
+    policy: At<InterruptPolicy>,
+) {
     interrupt.check(context);
-    let policy: InterruptPolicy = context.read(policy);
+    let policy = policy.read(context);
     if policy.size as usize != size_of::<InterruptPolicy>() {
         context.stop_for_size("WDF_INTERRUPT_EXTENDED_POLICY", policy.size);
     }

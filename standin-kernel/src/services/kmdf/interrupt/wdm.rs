@@ -5,23 +5,26 @@ use super::{
     state::InterruptData,
 };
 use crate::{
-    execution::routine::{Export, Routine},
-    ground::{arena::Block, irql::Irql, rule::Rule},
+    execution::routine::{At, Callback, Memory, Routine, routine},
+    ground::{arena::Block, opaque::InterruptObject, rule::Rule},
     services::kmdf::state::framework::Context,
 };
 
-/// Returns the exports of ntoskrnl.exe.
-pub fn exports() -> Vec<Export<Context>> {
-    vec![("KeSynchronizeExecution", Irql::HIGH_LEVEL, Routine::of(synchronize))]
-}
+/// The exports of ntoskrnl.exe.
+pub const ENTRIES: &[Routine<Context>] = &[routine("KeSynchronizeExecution", synchronize)];
 
 /// Calls a driver routine with an interrupt's lock held, and returns its `BOOLEAN` result.
-fn synchronize(context: &Context, object: u64, routine: u64, argument: u64) -> bool {
+fn synchronize(
+    context: &Context,
+    object: At<InterruptObject>,
+    routine: Callback,
+    argument: Memory,
+) -> bool {
     let mut framework = context.framework();
     let all = framework.all::<InterruptData>();
     let interrupt = all.into_iter().find(|interrupt| {
         let data = framework.get::<InterruptData>(*interrupt);
-        data.is_ok_and(|data| data.object.as_ref().map(Block::address) == Some(object))
+        data.is_ok_and(|data| data.object.as_ref().map(Block::address) == Some(object.0))
     });
     drop(framework);
     let Some(interrupt) = interrupt else {
@@ -29,7 +32,8 @@ fn synchronize(context: &Context, object: u64, routine: u64, argument: u64) -> b
         context.stop_call(Rule::BadHandle, &what);
     };
     acquire(context, interrupt);
-    let result = context.call_driver("the routine of KeSynchronizeExecution", routine, [argument]);
+    let result =
+        context.call_driver("the routine of KeSynchronizeExecution", routine.0, [argument.0]);
     release(context, interrupt);
     result & 0xFF != 0
 }

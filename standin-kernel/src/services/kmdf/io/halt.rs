@@ -2,7 +2,7 @@
 
 use super::dispatch::{call_cancel_routine, cancel_waiting, dispatch, dispatch_later};
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Callback, Handle, Memory, routine},
     ground::rule::Rule,
     services::kmdf::{
         state::{
@@ -17,14 +17,14 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoQueueStop", Routine::after_globals(stop)),
-    ("WdfIoQueueStopSynchronously", Routine::after_globals(stop_and_wait)),
-    ("WdfIoQueueStopAndPurge", Routine::after_globals(stop_and_purge)),
-    ("WdfIoQueueStopAndPurgeSynchronously", Routine::after_globals(stop_purge_and_wait)),
-    ("WdfIoQueuePurge", Routine::after_globals(purge)),
-    ("WdfIoQueuePurgeSynchronously", Routine::after_globals(purge_and_wait)),
-    ("WdfIoQueueDrain", Routine::after_globals(drain)),
-    ("WdfIoQueueDrainSynchronously", Routine::after_globals(drain_and_wait)),
+    routine("WdfIoQueueStop", stop),
+    routine("WdfIoQueueStopSynchronously", stop_and_wait),
+    routine("WdfIoQueueStopAndPurge", stop_and_purge),
+    routine("WdfIoQueueStopAndPurgeSynchronously", stop_purge_and_wait),
+    routine("WdfIoQueuePurge", purge),
+    routine("WdfIoQueuePurgeSynchronously", purge_and_wait),
+    routine("WdfIoQueueDrain", drain),
+    routine("WdfIoQueueDrainSynchronously", drain_and_wait),
 ];
 
 impl Data for QueueData {
@@ -169,36 +169,41 @@ fn halt_and_call(context: &Context, queue: u64, how: Halt, function: u64, argume
     halt(context, queue, how, (function != 0).then_some(notify));
 }
 
-fn stop(context: &Context, queue: u64, callback: u64, argument: u64) {
-    halt_and_call(context, queue, Halt::Stop, callback, argument);
+fn stop(context: &Context, queue: Handle<QueueData>, callback: Callback, argument: Memory) {
+    halt_and_call(context, queue.0, Halt::Stop, callback.0, argument.0);
 }
 
-fn stop_and_wait(context: &Context, queue: u64) {
-    halt_and_wait(context, queue, Halt::Stop);
+fn stop_and_wait(context: &Context, queue: Handle<QueueData>) {
+    halt_and_wait(context, queue.0, Halt::Stop);
 }
 
-fn stop_and_purge(context: &Context, queue: u64, callback: u64, argument: u64) {
-    halt_and_call(context, queue, Halt::StopAndPurge, callback, argument);
+fn stop_and_purge(
+    context: &Context,
+    queue: Handle<QueueData>,
+    callback: Callback,
+    argument: Memory,
+) {
+    halt_and_call(context, queue.0, Halt::StopAndPurge, callback.0, argument.0);
 }
 
-fn stop_purge_and_wait(context: &Context, queue: u64) {
-    halt_and_wait(context, queue, Halt::StopAndPurge);
+fn stop_purge_and_wait(context: &Context, queue: Handle<QueueData>) {
+    halt_and_wait(context, queue.0, Halt::StopAndPurge);
 }
 
-fn purge(context: &Context, queue: u64, callback: u64, argument: u64) {
-    halt_and_call(context, queue, Halt::Purge, callback, argument);
+fn purge(context: &Context, queue: Handle<QueueData>, callback: Callback, argument: Memory) {
+    halt_and_call(context, queue.0, Halt::Purge, callback.0, argument.0);
 }
 
-fn purge_and_wait(context: &Context, queue: u64) {
-    halt_and_wait(context, queue, Halt::Purge);
+fn purge_and_wait(context: &Context, queue: Handle<QueueData>) {
+    halt_and_wait(context, queue.0, Halt::Purge);
 }
 
-fn drain(context: &Context, queue: u64, callback: u64, argument: u64) {
-    halt_and_call(context, queue, Halt::Drain, callback, argument);
+fn drain(context: &Context, queue: Handle<QueueData>, callback: Callback, argument: Memory) {
+    halt_and_call(context, queue.0, Halt::Drain, callback.0, argument.0);
 }
 
-fn drain_and_wait(context: &Context, queue: u64) {
-    halt_and_wait(context, queue, Halt::Drain);
+fn drain_and_wait(context: &Context, queue: Handle<QueueData>) {
+    halt_and_wait(context, queue.0, Halt::Drain);
 }
 
 /// Cancels the requests that wait in a queue that is being deleted.

@@ -7,7 +7,7 @@ use super::{
     retrieve::put_back,
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{Handle, routine},
     ground::rule::Rule,
     services::kmdf::{
         presentation,
@@ -28,8 +28,7 @@ const STOP_PURGE: u64 = 2;
 
 const STOP_CANCELABLE: u64 = 0x1000_0000;
 
-pub const ENTRIES: Entries =
-    &[("WdfRequestStopAcknowledge", Routine::after_globals(stop_acknowledge))];
+pub const ENTRIES: Entries = &[routine("WdfRequestStopAcknowledge", stop_acknowledge)];
 
 /// `WdfRequestStopAcknowledge`: while the device is not in its working state, the driver leaves a
 /// request pending, possibly in an I/O target, or returns it to its queue.

@@ -4,8 +4,11 @@ use std::collections::VecDeque;
 
 use super::dispatch::dispatch;
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, abi::IoQueueConfig},
+    execution::routine::{At, Callback, Handle, Memory, Out, routine},
+    ground::{
+        NtResult, NtStatus,
+        abi::{IoQueueConfig, ObjectAttributes},
+    },
     services::kmdf::{
         object::{create_from, discard},
         presentation,
@@ -18,11 +21,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoQueueCreate", Routine::after_globals(queue_create)),
-    ("WdfIoQueueGetDevice", Routine::after_globals(get_device::<QueueData>)),
-    ("WdfIoQueueGetState", Routine::after_globals(get_state)),
-    ("WdfIoQueueStart", Routine::after_globals(start)),
-    ("WdfIoQueueReadyNotify", Routine::after_globals(ready_notify)),
+    routine("WdfIoQueueCreate", queue_create),
+    routine("WdfIoQueueGetDevice", get_device::<QueueData>),
+    routine("WdfIoQueueGetState", get_state),
+    routine("WdfIoQueueStart", start),
+    routine("WdfIoQueueReadyNotify", ready_notify),
 ];
 
 /// Reads a configuration. Returns `None` if its size is not the size in any headers.
@@ -40,15 +43,15 @@ fn read_config(context: &Context, address: u64) -> Option<IoQueueConfig> {
 fn queue_create(
     context: &Context,
     device: Handle<DeviceData>,
-    config: u64,
-    attributes: u64,
-    queue: u64,
+    config: At<IoQueueConfig>,
+    attributes: At<ObjectAttributes>,
+    queue: Out<QueueData>,
 ) -> NtResult {
     const USE_DEFAULT: u32 = 2;
     const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
-    let config = read_config(context, config).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
+    let config = read_config(context, config.0).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
     let is_default = config.default_queue != 0;
-    if !is_default && queue == 0 {
+    if !is_default && queue.0 == 0 {
         return Err(INVALID_PARAMETER_4);
     }
     let (taken, is_initialized, is_control, is_filter, in_d0) = device.with(context, |device| {
@@ -88,7 +91,7 @@ fn queue_create(
         purged: None,
         dispatching: Vec::new(),
     };
-    let made = create_from(context, data, attributes, Some(device.0)).and_then(|queue| {
+    let made = create_from(context, data, attributes.0, Some(device.0)).and_then(|queue| {
         presentation::check_queue(context, queue)
             .map(|()| queue)
             .inspect_err(|_| discard(context, queue))
@@ -97,11 +100,16 @@ fn queue_create(
     if is_default {
         device.with(context, |device| device.default_queue = Some(handle));
     }
-    context.write_optional(queue, &handle);
+    context.write_optional(queue.0, &handle);
     Ok(())
 }
 
-fn get_state(context: &Context, queue: Handle<QueueData>, waiting: u64, presented: u64) -> u32 {
+fn get_state(
+    context: &Context,
+    queue: Handle<QueueData>,
+    waiting: At<u32>,
+    presented: At<u32>,
+) -> u32 {
     const ACCEPTS: u32 = 1;
     const DISPATCHES: u32 = 2;
     const NONE_WAIT: u32 = 4;
@@ -123,7 +131,7 @@ fn get_state(context: &Context, queue: Handle<QueueData>, waiting: u64, presente
         )
     });
     for (address, count) in counts {
-        context.write_optional(address, &count);
+        context.write_optional(address.0, &count);
     }
     state
 }
@@ -141,18 +149,18 @@ fn start(context: &Context, queue: Handle<QueueData>) {
 fn ready_notify(
     context: &Context,
     queue: Handle<QueueData>,
-    callback: u64,
-    argument: u64,
+    callback: Callback,
+    argument: Memory,
 ) -> NtStatus {
     let is_taken = queue.with(context, |queue| {
-        let is_setting = callback != 0;
+        let is_setting = callback != Callback(0);
         if queue.config.dispatch_type != MANUAL
             || queue.ready.is_some() == is_setting
             || (!is_setting && queue.dispatches)
         {
             return false;
         }
-        queue.ready = is_setting.then_some(Notify { function: callback, argument });
+        queue.ready = is_setting.then_some(Notify { function: callback.0, argument: argument.0 });
         true
     });
     if !is_taken {

@@ -9,10 +9,11 @@ use super::{
     irp::create_words,
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Callback, Handle, routine},
     ground::{NtResult, NtStatus, abi::RequestParameters, rule::Rule},
     services::kmdf::state::{
         device::{DeviceData, device_of},
+        file::FileData,
         framework::{Context, Entries},
         queue::QueueData,
         request::{RequestData, RequestKind, describe},
@@ -20,32 +21,42 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRequestComplete", Routine::after_globals(request_complete)),
-    ("WdfRequestCompleteWithInformation", Routine::after_globals(complete_with_information)),
-    ("WdfRequestCompleteWithPriorityBoost", Routine::after_globals(complete_with_boost)),
-    ("WdfRequestSetInformation", Routine::after_globals(set_information)),
-    ("WdfRequestGetInformation", Routine::after_globals(get_information)),
-    ("WdfRequestGetParameters", Routine::after_globals(get_parameters)),
-    ("WdfRequestRetrieveInputBuffer", Routine::after_globals(retrieve_input)),
-    ("WdfRequestRetrieveOutputBuffer", Routine::after_globals(retrieve_output)),
-    ("WdfRequestGetFileObject", Routine::after_globals(get_file_object)),
-    ("WdfRequestGetIoQueue", Routine::after_globals(get_io_queue)),
-    ("WdfRequestMarkCancelable", Routine::after_globals(mark_cancelable)),
-    ("WdfRequestMarkCancelableEx", Routine::after_globals(mark_cancelable_ex)),
-    ("WdfRequestUnmarkCancelable", Routine::after_globals(unmark_cancelable)),
-    ("WdfRequestIsCanceled", Routine::after_globals(is_canceled)),
+    routine("WdfRequestComplete", request_complete),
+    routine("WdfRequestCompleteWithInformation", complete_with_information),
+    routine("WdfRequestCompleteWithPriorityBoost", complete_with_boost),
+    routine("WdfRequestSetInformation", set_information),
+    routine("WdfRequestGetInformation", get_information),
+    routine("WdfRequestGetParameters", get_parameters),
+    routine("WdfRequestRetrieveInputBuffer", retrieve_input),
+    routine("WdfRequestRetrieveOutputBuffer", retrieve_output),
+    routine("WdfRequestGetFileObject", get_file_object),
+    routine("WdfRequestGetIoQueue", get_io_queue),
+    routine("WdfRequestMarkCancelable", mark_cancelable),
+    routine("WdfRequestMarkCancelableEx", mark_cancelable_ex),
+    routine("WdfRequestUnmarkCancelable", unmark_cancelable),
+    routine("WdfRequestIsCanceled", is_canceled),
 ];
 
-fn request_complete(context: &Context, request: u64, status: NtStatus) {
-    complete(context, request, status, None);
+fn request_complete(context: &Context, request: Handle<RequestData>, status: NtStatus) {
+    complete(context, request.0, status, None);
 }
 
-fn complete_with_information(context: &Context, request: u64, status: NtStatus, information: u64) {
-    complete(context, request, status, Some(information));
+fn complete_with_information(
+    context: &Context,
+    request: Handle<RequestData>,
+    status: NtStatus,
+    information: u64,
+) {
+    complete(context, request.0, status, Some(information));
 }
 
-fn complete_with_boost(context: &Context, request: u64, status: NtStatus, _boost: i8) {
-    complete(context, request, status, None);
+fn complete_with_boost(
+    context: &Context,
+    request: Handle<RequestData>,
+    status: NtStatus,
+    _boost: i8,
+) {
+    complete(context, request.0, status, None);
 }
 
 fn set_information(context: &Context, request: Handle<RequestData>, information: u64) {
@@ -58,10 +69,14 @@ fn get_information(context: &Context, request: Handle<RequestData>) -> u64 {
     request.with(context, information_of)
 }
 
-fn get_parameters(context: &Context, request: u64, parameters: u64) {
-    let size: u16 = context.read(parameters);
+fn get_parameters(
+    context: &Context,
+    request: Handle<RequestData>,
+    parameters: At<RequestParameters>,
+) {
+    let size: u16 = context.read(parameters.0);
     if usize::from(size) == size_of::<RequestParameters>() {
-        fill_parameters(context, request, parameters);
+        fill_parameters(context, request.0, parameters.0);
     } else {
         context.warn_of_misuse(|| {
             format!("with a WDF_REQUEST_PARAMETERS whose Size is {size}; nothing is written")
@@ -105,24 +120,24 @@ pub fn fill_parameters(context: &Context, request: u64, parameters: u64) {
 
 fn retrieve_input(
     context: &Context,
-    request: u64,
+    request: Handle<RequestData>,
     minimum: u64,
-    buffer: u64,
-    length: u64,
+    buffer: At<u64>,
+    length: At<u64>,
 ) -> NtResult {
-    let range = context.with(request, RequestData::provided_input);
-    retrieve(context, range, minimum, buffer, length)
+    let range = context.with(request.0, RequestData::provided_input);
+    retrieve(context, range, minimum, buffer.0, length.0)
 }
 
 fn retrieve_output(
     context: &Context,
-    request: u64,
+    request: Handle<RequestData>,
     minimum: u64,
-    buffer: u64,
-    length: u64,
+    buffer: At<u64>,
+    length: At<u64>,
 ) -> NtResult {
-    let range = context.with(request, RequestData::provided_output);
-    retrieve(context, range, minimum, buffer, length)
+    let range = context.with(request.0, RequestData::provided_output);
+    retrieve(context, range, minimum, buffer.0, length.0)
 }
 
 /// Returns a buffer for the driver, or an error if the buffer is shorter than required.
@@ -144,28 +159,32 @@ fn retrieve(
     Ok(())
 }
 
-fn get_file_object(context: &Context, request: Handle<RequestData>) -> u64 {
+fn get_file_object(context: &Context, request: Handle<RequestData>) -> Handle<FileData> {
     let (file, device) =
         (request.with(context, |request| request.file), device_of(context, request.0));
     let (Some(file), Some(device)) = (file, device) else {
-        return 0;
+        return Handle::new(0);
     };
-    context.with::<DeviceData, _>(device, |device| device.handle_of(file))
+    Handle::new(context.with::<DeviceData, _>(device, |device| device.handle_of(file)))
 }
 
-fn get_io_queue(context: &Context, request: Handle<RequestData>) -> u64 {
-    request.with(context, |request| request.queue.unwrap_or(0))
+fn get_io_queue(context: &Context, request: Handle<RequestData>) -> Handle<QueueData> {
+    Handle::new(request.with(context, |request| request.queue.unwrap_or(0)))
 }
 
-fn mark_cancelable(context: &Context, request: Handle<RequestData>, routine: u64) {
-    if mark(context, request, routine) == Ok(true) {
+fn mark_cancelable(context: &Context, request: Handle<RequestData>, routine: Callback) {
+    if mark(context, request, routine.0) == Ok(true) {
         request.with(context, RequestData::set_cancelled);
         call_cancel_routine(context, request.0);
     }
 }
 
-fn mark_cancelable_ex(context: &Context, request: Handle<RequestData>, routine: u64) -> NtResult {
-    if mark(context, request, routine)? {
+fn mark_cancelable_ex(
+    context: &Context,
+    request: Handle<RequestData>,
+    routine: Callback,
+) -> NtResult {
+    if mark(context, request, routine.0)? {
         request.with(context, |request| request.cancel_routine = 0);
         return Err(NtStatus::CANCELLED);
     }

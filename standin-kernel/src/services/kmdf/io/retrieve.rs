@@ -6,8 +6,8 @@ use super::{
     request_routines::fill_parameters,
 };
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus},
+    execution::routine::{At, Handle, Out, routine},
+    ground::{NtResult, NtStatus, abi::RequestParameters},
     services::kmdf::{
         object,
         state::{
@@ -21,12 +21,12 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoQueueRetrieveNextRequest", Routine::after_globals(retrieve_next)),
-    ("WdfIoQueueRetrieveRequestByFileObject", Routine::after_globals(retrieve_by_file)),
-    ("WdfIoQueueFindRequest", Routine::after_globals(find_request)),
-    ("WdfIoQueueRetrieveFoundRequest", Routine::after_globals(retrieve_found)),
-    ("WdfRequestForwardToIoQueue", Routine::after_globals(forward)),
-    ("WdfRequestRequeue", Routine::after_globals(requeue)),
+    routine("WdfIoQueueRetrieveNextRequest", retrieve_next),
+    routine("WdfIoQueueRetrieveRequestByFileObject", retrieve_by_file),
+    routine("WdfIoQueueFindRequest", find_request),
+    routine("WdfIoQueueRetrieveFoundRequest", retrieve_found),
+    routine("WdfRequestForwardToIoQueue", forward),
+    routine("WdfRequestRequeue", requeue),
 ];
 
 /// Presents the first waiting request that `is_wanted` selects to the driver.
@@ -82,35 +82,39 @@ fn hand_out(context: &Context, found: NtResult<u64>, to: u64) -> NtResult {
     found.map(|_| ())
 }
 
-fn retrieve_next(context: &Context, queue: u64, request: u64) -> NtResult {
-    let found = retrieve(context, queue, |_, _| true);
-    hand_out(context, found, request)
+fn retrieve_next(
+    context: &Context,
+    queue: Handle<QueueData>,
+    request: Out<RequestData>,
+) -> NtResult {
+    let found = retrieve(context, queue.0, |_, _| true);
+    hand_out(context, found, request.0)
 }
 
 fn retrieve_by_file(
     context: &Context,
-    queue: u64,
+    queue: Handle<QueueData>,
     file: Handle<FileData>,
-    request: u64,
+    request: Out<RequestData>,
 ) -> NtResult {
     file.check(context);
-    let found = retrieve(context, queue, |_, data| data.file() == Some(file.0));
-    hand_out(context, found, request)
+    let found = retrieve(context, queue.0, |_, data| data.file() == Some(file.0));
+    hand_out(context, found, request.0)
 }
 
 fn retrieve_found(
     context: &Context,
     queue: Handle<QueueData>,
-    found: u64,
-    request: u64,
+    found: Handle<RequestData>,
+    request: Out<RequestData>,
 ) -> NtResult {
     if queue.with(context, |queue| queue.config.dispatch_type != MANUAL) {
-        return hand_out(context, Err(NtStatus::INVALID_DEVICE_REQUEST), request);
+        return hand_out(context, Err(NtStatus::INVALID_DEVICE_REQUEST), request.0);
     }
-    let found = retrieve(context, queue.0, |handle, _| handle == found).map_err(|status| {
+    let found = retrieve(context, queue.0, |handle, _| handle == found.0).map_err(|status| {
         if status == NtStatus::NO_MORE_ENTRIES { NtStatus::NOT_FOUND } else { status }
     });
-    hand_out(context, found, request)
+    hand_out(context, found, request.0)
 }
 
 /// Finds the next waiting request after the request that was found before. The driver receives a
@@ -118,31 +122,32 @@ fn retrieve_found(
 fn find_request(
     context: &Context,
     queue: Handle<QueueData>,
-    after: u64,
-    file: u64,
-    parameters: u64,
-    request: u64,
+    after: Handle<RequestData>,
+    file: Handle<FileData>,
+    parameters: At<RequestParameters>,
+    request: Out<RequestData>,
 ) -> NtResult {
     let waiting = queue.with(context, |queue| {
         (queue.config.dispatch_type == MANUAL).then(|| queue.waiting.clone())
     });
     let Some(waiting) = waiting else {
-        return hand_out(context, Err(NtStatus::INVALID_DEVICE_REQUEST), request);
+        return hand_out(context, Err(NtStatus::INVALID_DEVICE_REQUEST), request.0);
     };
-    if after != 0 && !waiting.contains(&after) {
-        return hand_out(context, Err(NtStatus::NOT_FOUND), request);
+    if after.0 != 0 && !waiting.contains(&after.0) {
+        return hand_out(context, Err(NtStatus::NOT_FOUND), request.0);
     }
-    let skipped = waiting.iter().position(|waiting| *waiting == after).map_or(0, |place| place + 1);
+    let skipped =
+        waiting.iter().position(|waiting| *waiting == after.0).map_or(0, |place| place + 1);
     let found = waiting.into_iter().skip(skipped).find(|waiting| {
-        file == 0 || context.with::<RequestData, _>(*waiting, |data| data.file() == Some(file))
+        file.0 == 0 || context.with::<RequestData, _>(*waiting, |data| data.file() == Some(file.0))
     });
     if let Some(found) = found {
         object::add_reference(context, found);
-        if parameters != 0 {
-            fill_parameters(context, found, parameters);
+        if !parameters.is_null() {
+            fill_parameters(context, found, parameters.0);
         }
     }
-    hand_out(context, found.ok_or(NtStatus::NO_MORE_ENTRIES), request)
+    hand_out(context, found.ok_or(NtStatus::NO_MORE_ENTRIES), request.0)
 }
 
 /// Returns the queue of a request that the driver is moving to another queue.
@@ -184,12 +189,12 @@ pub fn forward(context: &Context, request: Handle<RequestData>, to: Handle<Queue
 }
 
 /// `WdfRequestRequeue`: returns the request to the head of a manual queue.
-pub fn requeue(context: &Context, request: u64) -> NtResult {
-    let queue = take_back(context, request).filter(|queue| {
+pub fn requeue(context: &Context, request: Handle<RequestData>) -> NtResult {
+    let queue = take_back(context, request.0).filter(|queue| {
         context.with::<QueueData, _>(*queue, |queue| queue.config.dispatch_type == MANUAL)
     });
     let queue = queue.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
-    put_back(context, queue, request);
+    put_back(context, queue, request.0);
     Ok(())
 }
 

@@ -2,9 +2,10 @@
 
 use super::buffers::{keep, of_memory};
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus},
+    execution::routine::{At, Handle, routine},
+    ground::{NtResult, NtStatus, framework_abi::MemoryOffset},
     services::kmdf::{
+        buffer::MemoryData,
         io::ending::{must_not_be_under_way, release_format},
         state::{
             framework::{Context, Entries},
@@ -16,11 +17,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoTargetFormatRequestForRead", Routine::after_globals(format_read)),
-    ("WdfIoTargetFormatRequestForWrite", Routine::after_globals(format_write)),
-    ("WdfIoTargetFormatRequestForIoctl", Routine::after_globals(format_ioctl::<false>)),
-    ("WdfIoTargetFormatRequestForInternalIoctl", Routine::after_globals(format_ioctl::<true>)),
-    ("WdfIoTargetFormatRequestForInternalIoctlOthers", Routine::after_globals(format_others)),
+    routine("WdfIoTargetFormatRequestForRead", format_read),
+    routine("WdfIoTargetFormatRequestForWrite", format_write),
+    routine("WdfIoTargetFormatRequestForIoctl", format_ioctl::<false>),
+    routine("WdfIoTargetFormatRequestForInternalIoctl", format_ioctl::<true>),
+    routine("WdfIoTargetFormatRequestForInternalIoctlOthers", format_others),
 ];
 
 /// Sets a request's format, replacing any previous format.
@@ -68,71 +69,71 @@ pub fn read_offset(context: &Context, address: u64) -> u64 {
 
 fn format_read(
     context: &Context,
-    target: u64,
-    request: u64,
-    output: u64,
-    part: u64,
-    offset: u64,
+    target: Handle<TargetData>,
+    request: Handle<RequestData>,
+    output: Handle<MemoryData>,
+    part: At<MemoryOffset>,
+    offset: At<i64>,
 ) -> NtResult {
-    let output = of_memory(context, output, part);
+    let output = of_memory(context, output.0, part.0);
     let buffers = [Ok(Buffer::default()), output];
-    let offset = read_offset(context, offset);
-    format(context, target, request, RequestKind::Read, buffers, offset)
+    let offset = read_offset(context, offset.0);
+    format(context, target.0, request.0, RequestKind::Read, buffers, offset)
 }
 
 fn format_write(
     context: &Context,
-    target: u64,
-    request: u64,
-    input: u64,
-    part: u64,
-    offset: u64,
+    target: Handle<TargetData>,
+    request: Handle<RequestData>,
+    input: Handle<MemoryData>,
+    part: At<MemoryOffset>,
+    offset: At<i64>,
 ) -> NtResult {
-    let input = of_memory(context, input, part);
+    let input = of_memory(context, input.0, part.0);
     let buffers = [input, Ok(Buffer::default())];
-    let offset = read_offset(context, offset);
-    format(context, target, request, RequestKind::Write, buffers, offset)
+    let offset = read_offset(context, offset.0);
+    format(context, target.0, request.0, RequestKind::Write, buffers, offset)
 }
 
 fn format_ioctl<const INTERNAL: bool>(
     context: &Context,
-    target: u64,
-    request: u64,
+    target: Handle<TargetData>,
+    request: Handle<RequestData>,
     code: u32,
-    input: u64,
-    input_part: u64,
-    output: u64,
-    output_part: u64,
+    input: Handle<MemoryData>,
+    input_part: At<MemoryOffset>,
+    output: Handle<MemoryData>,
+    output_part: At<MemoryOffset>,
 ) -> NtResult {
-    let input = of_memory(context, input, input_part);
-    let output = of_memory(context, output, output_part);
+    let input = of_memory(context, input.0, input_part.0);
+    let output = of_memory(context, output.0, output_part.0);
     let kind = if INTERNAL {
         RequestKind::InternalDeviceControl { code }
     } else {
         RequestKind::DeviceControl { code }
     };
-    format(context, target, request, kind, [input, output], 0)
+    format(context, target.0, request.0, kind, [input, output], 0)
 }
 
 fn format_others(
     context: &Context,
-    target: u64,
+    target: Handle<TargetData>,
     request: Handle<RequestData>,
     code: u32,
-    first: u64,
-    first_part: u64,
-    second: u64,
-    second_part: u64,
-    fourth: u64,
-    fourth_part: u64,
+    first: Handle<MemoryData>,
+    first_part: At<MemoryOffset>,
+    second: Handle<MemoryData>,
+    second_part: At<MemoryOffset>,
+    fourth: Handle<MemoryData>,
+    fourth_part: At<MemoryOffset>,
 ) -> NtResult {
     request.check(context);
     let others = [
-        of_memory(context, first, first_part)?,
-        of_memory(context, second, second_part)?,
-        of_memory(context, fourth, fourth_part)?,
+        of_memory(context, first.0, first_part.0)?,
+        of_memory(context, second.0, second_part.0)?,
+        of_memory(context, fourth.0, fourth_part.0)?,
     ];
-    must_be_open(context, target)?;
+    must_be_open(context, target.0)?;
     set_format(context, request.0, others_format(code, others));
     Ok(())
 }

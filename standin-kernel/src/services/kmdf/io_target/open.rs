@@ -6,7 +6,7 @@ use super::{
     submit::{send_now, wait_for},
 };
 use crate::{
-    execution::routine::{Handle, Routine},
+    execution::routine::{At, Handle, routine},
     ground::{
         NtResult, NtStatus, abi::UnicodeString, framework_abi::TargetOpenParameters, rule::Rule,
     },
@@ -37,9 +37,9 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoTargetOpen", Routine::after_globals(open)),
-    ("WdfIoTargetClose", Routine::after_globals(close)),
-    ("WdfIoTargetCloseForQueryRemove", Routine::after_globals(close_for_query_remove)),
+    routine("WdfIoTargetOpen", open),
+    routine("WdfIoTargetClose", close),
+    routine("WdfIoTargetCloseForQueryRemove", close_for_query_remove),
 ];
 
 /// Bugchecks for the device's local I/O target, which only the framework opens and closes.
@@ -52,9 +52,13 @@ fn must_be_remote(context: &Context, target: u64) {
     }
 }
 
-fn open(context: &Context, target: Handle<TargetData>, parameters: u64) -> NtResult {
+fn open(
+    context: &Context,
+    target: Handle<TargetData>,
+    parameters: At<TargetOpenParameters>,
+) -> NtResult {
     must_be_remote(context, target.0);
-    try_open(context, target.0, parameters)
+    try_open(context, target.0, parameters.0)
 }
 
 /// The device on which a target is opened.
@@ -318,13 +322,13 @@ pub fn shut(context: &Context, target: u64, state: State) {
     }
 }
 
-fn close(context: &Context, target: u64) {
-    close_as(context, target, State::Closed);
+fn close(context: &Context, target: Handle<TargetData>) {
+    close_as(context, target.0, State::Closed);
 }
 
 /// Closes a target until the removal of its device has completed or failed.
-fn close_for_query_remove(context: &Context, target: u64) {
-    close_as(context, target, State::ClosedForQueryRemove);
+fn close_for_query_remove(context: &Context, target: Handle<TargetData>) {
+    close_as(context, target.0, State::ClosedForQueryRemove);
 }
 
 fn close_as(context: &Context, target: u64, state: State) {

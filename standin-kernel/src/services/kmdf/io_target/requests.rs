@@ -7,11 +7,12 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Handle, Routine, low_half},
+    execution::routine::{At, Callback, Handle, Memory, Out, low_half, routine},
     ground::{
         NtResult, NtStatus,
+        abi::{IrpStack, ObjectAttributes},
         arena::Block,
-        framework_abi::{CompletionParameters, ReuseParameters, StackLocation},
+        framework_abi::{CompletionParameters, ReuseParameters, SendOptions, StackLocation},
         rule::Rule,
     },
     services::{
@@ -36,17 +37,17 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRequestCreate", Routine::after_globals(request_create)),
-    ("WdfRequestReuse", Routine::after_globals(reuse)),
-    ("WdfRequestChangeTarget", Routine::after_globals(change_target)),
-    ("WdfRequestFormatRequestUsingCurrentType", Routine::after_globals(format_using_current_type)),
-    ("WdfRequestWdmFormatUsingStackLocation", Routine::after_globals(format_using_stack_location)),
-    ("WdfRequestSend", Routine::after_globals(send)),
-    ("WdfRequestGetStatus", Routine::after_globals(get_status)),
-    ("WdfRequestSetCompletionRoutine", Routine::after_globals(set_completion_routine)),
-    ("WdfRequestGetCompletionParams", Routine::after_globals(get_completion_parameters)),
-    ("WdfRequestCancelSentRequest", Routine::after_globals(cancel_sent_request)),
-    ("WdfRequestAllocateTimer", Routine::after_globals(allocate_timer)),
+    routine("WdfRequestCreate", request_create),
+    routine("WdfRequestReuse", reuse),
+    routine("WdfRequestChangeTarget", change_target),
+    routine("WdfRequestFormatRequestUsingCurrentType", format_using_current_type),
+    routine("WdfRequestWdmFormatUsingStackLocation", format_using_stack_location),
+    routine("WdfRequestSend", send),
+    routine("WdfRequestGetStatus", get_status),
+    routine("WdfRequestSetCompletionRoutine", set_completion_routine),
+    routine("WdfRequestGetCompletionParams", get_completion_parameters),
+    routine("WdfRequestCancelSentRequest", cancel_sent_request),
+    routine("WdfRequestAllocateTimer", allocate_timer),
 ];
 
 /// Returns the data for a request that a driver creates in order to send it.
@@ -84,25 +85,29 @@ pub fn created(context: &Context) -> RequestData {
 
 fn request_create(
     context: &Context,
-    attributes: u64,
+    attributes: At<ObjectAttributes>,
     target: Handle<TargetData>,
-    request: u64,
+    request: Out<RequestData>,
 ) -> NtResult {
-    context.write(request, &0_u64);
+    context.write(request.0, &0_u64);
     if target.0 != 0 {
         must_be_open(context, target.0)?;
     }
-    let made = create_from(context, created(context), attributes, driver_of(context));
-    give(context, made, request)
+    let made = create_from(context, created(context), attributes.0, driver_of(context));
+    give(context, made, request.0)
 }
 
 /// Reinitializes a request, so that it can be used again.
-fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> NtStatus {
+fn reuse(
+    context: &Context,
+    request: Handle<RequestData>,
+    parameters: At<ReuseParameters>,
+) -> NtStatus {
     /// `WDF_REQUEST_REUSE_SET_NEW_IRP` and `WDF_REQUEST_REUSE_MUST_COMPLETE`.
     const NEW_IRP: u32 = 1;
     const MUST_COMPLETE: u32 = 2;
     const WDF_REQUEST_INVALID_STATE: NtStatus = NtStatus::from_bits(0xC020_0208);
-    let parameters: ReuseParameters = context.read(parameters);
+    let parameters = parameters.read(context);
     let is_created = request.with(context, |request| request.is_created);
     let is_wrong = parameters.flags & !(NEW_IRP | MUST_COMPLETE) != 0;
     if parameters.size as usize != size_of::<ReuseParameters>() || is_wrong {
@@ -134,10 +139,14 @@ fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> Nt
 }
 
 /// Checks that a request can be sent to a target. Clears the request's format.
-fn change_target(context: &Context, request: Handle<RequestData>, target: u64) -> NtResult {
+fn change_target(
+    context: &Context,
+    request: Handle<RequestData>,
+    target: Handle<TargetData>,
+) -> NtResult {
     request.check(context);
     must_not_be_under_way(context, request.0);
-    let is_open = must_be_open(context, target);
+    let is_open = must_be_open(context, target.0);
     release_format(context, request.0);
     is_open
 }
@@ -162,8 +171,12 @@ fn must_not_be_created(context: &Context, request: u64) {
 
 /// Formats a request according to an `IO_STACK_LOCATION` that the driver filled. The request keeps its
 /// buffers.
-fn format_using_stack_location(context: &Context, request: Handle<RequestData>, location: u64) {
-    let location: StackLocation = context.read(location);
+fn format_using_stack_location(
+    context: &Context,
+    request: Handle<RequestData>,
+    location: At<IrpStack>,
+) {
+    let location: StackLocation = context.read(location.0);
     let own =
         request.with(context, |request| (!request.is_created).then(|| current_format(request)));
     let [first, second, third, fourth] = location.parameters;
@@ -207,11 +220,11 @@ fn send(
     context: &Context,
     request: Handle<RequestData>,
     target: Handle<TargetData>,
-    options: u64,
+    options: At<SendOptions>,
 ) -> bool {
     request.check(context);
     target.check(context);
-    let sent = read_options(context, options)
+    let sent = read_options(context, options.0)
         .map_err(|_| NtStatus::INVALID_PARAMETER)
         .and_then(|options| send_with(context, request.0, target.0, options));
     if let Err(status) = sent {
@@ -279,22 +292,26 @@ fn get_status(context: &Context, request: Handle<RequestData>) -> NtStatus {
 fn set_completion_routine(
     context: &Context,
     request: Handle<RequestData>,
-    routine: u64,
-    routine_context: u64,
+    routine: Callback,
+    routine_context: Memory,
 ) {
     must_not_be_under_way(context, request.0);
     request.with(context, |request| {
-        request.outgoing.routine = routine;
-        request.outgoing.routine_context = routine_context;
+        request.outgoing.routine = routine.0;
+        request.outgoing.routine_context = routine_context.0;
     });
 }
 
-fn get_completion_parameters(context: &Context, request: Handle<RequestData>, parameters: u64) {
-    let size: u32 = context.read(parameters);
+fn get_completion_parameters(
+    context: &Context,
+    request: Handle<RequestData>,
+    parameters: At<CompletionParameters>,
+) {
+    let size: u32 = context.read(parameters.0);
     let found = request.with(context, |request| request.outgoing.parameters);
     if size as usize == size_of::<CompletionParameters>() {
         if let Some(found) = found {
-            context.write(parameters, &found);
+            context.write(parameters.0, &found);
         }
     } else {
         context.warn_of_misuse(|| {

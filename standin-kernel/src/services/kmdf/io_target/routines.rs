@@ -5,10 +5,22 @@ use super::{
     open::{Sent, cancel_sent, fail_queued, send_queued, wait_for_sent},
     submit::must_be_passive,
 };
+use etl_file::Guid;
+
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, arena::Block, memory},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Memory, Out, routine},
+    },
+    ground::{
+        NtResult, NtStatus,
+        abi::{DeviceObject, FileObject, ObjectAttributes},
+        arena::Block,
+        framework_abi::Interface,
+        memory,
+    },
     services::kmdf::{
+        buffer::MemoryData,
         device::{
             interfaces::{Query, ask},
             properties::{copy_out, give_memory, of_device},
@@ -26,38 +38,38 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoTargetCreate", Routine::after_globals(target_create)),
-    ("WdfIoTargetGetState", Routine::after_globals(get_state)),
-    ("WdfIoTargetGetDevice", Routine::after_globals(get_device)),
-    ("WdfIoTargetStart", Routine::after_globals(start)),
-    ("WdfIoTargetStop", Routine::after_globals(stop)),
-    ("WdfIoTargetPurge", Routine::after_globals(purge)),
-    ("WdfIoTargetWdmGetTargetDeviceObject", Routine::after_globals(get_device_object)),
-    ("WdfIoTargetWdmGetTargetPhysicalDevice", Routine::after_globals(get_physical_device)),
-    ("WdfIoTargetWdmGetTargetFileObject", Routine::after_globals(get_file_object)),
-    ("WdfIoTargetWdmGetTargetFileHandle", Routine::after_globals(get_file_handle)),
-    ("WdfIoTargetQueryTargetProperty", Routine::after_globals(query_property)),
-    ("WdfIoTargetAllocAndQueryTargetProperty", Routine::after_globals(allocate_property)),
-    ("WdfIoTargetQueryForInterface", Routine::after_globals(query_interface)),
+    routine("WdfIoTargetCreate", target_create),
+    routine("WdfIoTargetGetState", get_state),
+    routine("WdfIoTargetGetDevice", get_device),
+    routine("WdfIoTargetStart", start),
+    routine("WdfIoTargetStop", stop),
+    routine("WdfIoTargetPurge", purge),
+    routine("WdfIoTargetWdmGetTargetDeviceObject", get_device_object),
+    routine("WdfIoTargetWdmGetTargetPhysicalDevice", get_physical_device),
+    routine("WdfIoTargetWdmGetTargetFileObject", get_file_object),
+    routine("WdfIoTargetWdmGetTargetFileHandle", get_file_handle),
+    routine("WdfIoTargetQueryTargetProperty", query_property),
+    routine("WdfIoTargetAllocAndQueryTargetProperty", allocate_property),
+    routine("WdfIoTargetQueryForInterface", query_interface),
 ];
 
 fn target_create(
     context: &Context,
     device: Handle<DeviceData>,
-    attributes: u64,
-    target: u64,
+    attributes: At<ObjectAttributes>,
+    target: Out<TargetData>,
 ) -> NtResult {
     device.check(context);
-    let made = create_from(context, TargetData::new(device.0), attributes, Some(device.0));
-    give(context, made, target)
+    let made = create_from(context, TargetData::new(device.0), attributes.0, Some(device.0));
+    give(context, made, target.0)
 }
 
 fn get_state(context: &Context, target: Handle<TargetData>) -> u32 {
     target.with(context, |target| target.state as u32)
 }
 
-fn get_device(context: &Context, target: Handle<TargetData>) -> u64 {
-    target.with(context, |target| target.device)
+fn get_device(context: &Context, target: Handle<TargetData>) -> Handle<DeviceData> {
+    Handle::new(target.with(context, |target| target.device))
 }
 
 /// Starts a stopped or purged target, and sends the requests that wait in it.
@@ -128,22 +140,22 @@ fn ends(context: &Context, target: u64) -> (Option<Below>, u64) {
     context.with::<TargetData, _>(target, |target| (target.to, target.device))
 }
 
-fn get_device_object(context: &Context, target: u64) -> u64 {
-    match ends(context, target) {
-        (Some(Below::Simulated(number)), _) => simulated::object(context, number),
+fn get_device_object(context: &Context, target: Handle<TargetData>) -> At<DeviceObject> {
+    match ends(context, target.0) {
+        (Some(Below::Simulated(number)), _) => At::new(simulated::object(context, number)),
         (Some(Below::Device(device)), _) if context.framework().exists(device) => {
-            own(context, device)
+            At::new(own(context, device))
         }
-        (Some(Below::Bus), device) => physical_object(context, device),
-        _ => 0,
+        (Some(Below::Bus), device) => At::new(physical_object(context, device)),
+        _ => At::NULL,
     }
 }
 
-fn get_physical_device(context: &Context, target: u64) -> u64 {
-    match ends(context, target) {
-        (None, _) => 0,
-        (Some(Below::Bus), device) => physical_object(context, device),
-        (Some(below), _) => physical_below(context, below),
+fn get_physical_device(context: &Context, target: Handle<TargetData>) -> At<DeviceObject> {
+    match ends(context, target.0) {
+        (None, _) => At::NULL,
+        (Some(Below::Bus), device) => At::new(physical_object(context, device)),
+        (Some(below), _) => At::new(physical_below(context, below)),
     }
 }
 
@@ -152,8 +164,8 @@ const FILE_OBJECT: usize = 216;
 const FILE_OBJECT_DEVICE: u64 = 8;
 
 /// Returns the `FILE_OBJECT` of a target that was opened by name, or 0.
-fn get_file_object(context: &Context, target: Handle<TargetData>) -> u64 {
-    let device = get_device_object(context, target.0);
+fn get_file_object(context: &Context, target: Handle<TargetData>) -> At<FileObject> {
+    let device = get_device_object(context, Handle::new(target.0));
     let (address, is_new) = target.with(context, |target| {
         if target.to.is_none() || target.name.is_none() {
             return (0, false);
@@ -165,24 +177,24 @@ fn get_file_object(context: &Context, target: Handle<TargetData>) -> u64 {
     if is_new {
         // IO_TYPE_FILE, and the structure's size
         let filled = memory::write_bytes(address, &[5, 0, 216, 0])
-            .and_then(|()| memory::write(address + FILE_OBJECT_DEVICE, &device));
+            .and_then(|()| memory::write(address + FILE_OBJECT_DEVICE, &device.0));
         debug_assert!(filled.is_ok(), "the kernel's own memory is writable");
     }
-    address
+    At::new(address)
 }
 
 /// Returns the handle of a target that was opened by name, or 0. Drivers can only compare it with
 /// 0.
-fn get_file_handle(context: &Context, target: Handle<TargetData>) -> u64 {
+fn get_file_handle(context: &Context, target: Handle<TargetData>) -> Handle<NtObject> {
     /// Handles of the system process have these bits set.
     const KERNEL_HANDLE: u64 = 0xFFFF_FFFF_8000_0000;
-    target.with(context, |data| {
+    Handle::new(target.with(context, |data| {
         if data.to.is_some() && data.name.is_some() {
             KERNEL_HANDLE | (target.0 & 0xF_FFC0) >> 4 | 4
         } else {
             0
         }
-    })
+    }))
 }
 
 /// Returns a property of a target's device.
@@ -199,39 +211,39 @@ fn property(context: &Context, target: u64, property: u32) -> NtResult<Vec<u8>> 
 
 fn query_property(
     context: &Context,
-    target: u64,
+    target: Handle<TargetData>,
     which: u32,
     length: u32,
-    buffer: u64,
-    result_length: u64,
+    buffer: Memory,
+    result_length: At<u32>,
 ) -> NtResult {
-    let found = property(context, target, which);
-    copy_out(context, found, length, buffer, result_length)
+    let found = property(context, target.0, which);
+    copy_out(context, found, length, buffer.0, result_length.0)
 }
 
 fn allocate_property(
     context: &Context,
-    target: u64,
+    target: Handle<TargetData>,
     which: u32,
     _pool: u32,
-    attributes: u64,
-    memory: u64,
+    attributes: At<ObjectAttributes>,
+    memory: Out<MemoryData>,
 ) -> NtResult {
-    let found = property(context, target, which);
-    give_memory(context, found, attributes, memory)
+    let found = property(context, target.0, which);
+    give_memory(context, found, attributes.0, memory.0)
 }
 
 fn query_interface(
     context: &Context,
-    target: u64,
-    class: u64,
-    table: u64,
+    target: Handle<TargetData>,
+    class: At<Guid>,
+    table: At<Interface>,
     size: u16,
     version: u16,
-    data: u64,
+    data: Memory,
 ) -> NtResult {
-    let (Some(below), _) = ends(context, target) else {
+    let (Some(below), _) = ends(context, target.0) else {
         return Err(NtStatus::INVALID_DEVICE_STATE);
     };
-    ask(context, below, Query { class, table, size, version, data })
+    ask(context, below, Query { class: class.0, table: table.0, size, version, data: data.0 })
 }

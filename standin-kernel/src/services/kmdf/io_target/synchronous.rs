@@ -7,8 +7,11 @@ use super::{
     submit::{read_options, submit, wait_for},
 };
 use crate::{
-    execution::routine::Routine,
-    ground::{NtResult, NtStatus},
+    execution::routine::{At, Handle, routine},
+    ground::{
+        NtResult, NtStatus,
+        framework_abi::{MemoryDescriptor, SendOptions},
+    },
     services::kmdf::{
         io::ending::{must_not_be_under_way, release_format},
         object::{self, create},
@@ -22,11 +25,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoTargetSendReadSynchronously", Routine::after_globals(read)),
-    ("WdfIoTargetSendWriteSynchronously", Routine::after_globals(write)),
-    ("WdfIoTargetSendIoctlSynchronously", Routine::after_globals(ioctl::<false>)),
-    ("WdfIoTargetSendInternalIoctlSynchronously", Routine::after_globals(ioctl::<true>)),
-    ("WdfIoTargetSendInternalIoctlOthersSynchronously", Routine::after_globals(others)),
+    routine("WdfIoTargetSendReadSynchronously", read),
+    routine("WdfIoTargetSendWriteSynchronously", write),
+    routine("WdfIoTargetSendIoctlSynchronously", ioctl::<false>),
+    routine("WdfIoTargetSendInternalIoctlSynchronously", ioctl::<true>),
+    routine("WdfIoTargetSendInternalIoctlOthersSynchronously", others),
 ];
 
 /// Sends a request that the driver or the framework created, and waits for its completion.
@@ -88,66 +91,66 @@ fn with_descriptors(
 
 fn read(
     context: &Context,
-    target: u64,
-    request: u64,
-    output: u64,
-    offset: u64,
-    options: u64,
-    bytes: u64,
+    target: Handle<TargetData>,
+    request: Handle<RequestData>,
+    output: At<MemoryDescriptor>,
+    offset: At<i64>,
+    options: At<SendOptions>,
+    bytes: At<u64>,
 ) -> NtResult<NtStatus> {
-    let offset = read_offset(context, offset);
-    let format = with_descriptors(context, RequestKind::Read, 0, output, offset);
-    send(context, [target, request, options, bytes], format)
+    let offset = read_offset(context, offset.0);
+    let format = with_descriptors(context, RequestKind::Read, 0, output.0, offset);
+    send(context, [target.0, request.0, options.0, bytes.0], format)
 }
 
 fn write(
     context: &Context,
-    target: u64,
-    request: u64,
-    input: u64,
-    offset: u64,
-    options: u64,
-    bytes: u64,
+    target: Handle<TargetData>,
+    request: Handle<RequestData>,
+    input: At<MemoryDescriptor>,
+    offset: At<i64>,
+    options: At<SendOptions>,
+    bytes: At<u64>,
 ) -> NtResult<NtStatus> {
-    let offset = read_offset(context, offset);
-    let format = with_descriptors(context, RequestKind::Write, input, 0, offset);
-    send(context, [target, request, options, bytes], format)
+    let offset = read_offset(context, offset.0);
+    let format = with_descriptors(context, RequestKind::Write, input.0, 0, offset);
+    send(context, [target.0, request.0, options.0, bytes.0], format)
 }
 
 fn ioctl<const INTERNAL: bool>(
     context: &Context,
-    target: u64,
-    request: u64,
+    target: Handle<TargetData>,
+    request: Handle<RequestData>,
     code: u32,
-    input: u64,
-    output: u64,
-    options: u64,
-    bytes: u64,
+    input: At<MemoryDescriptor>,
+    output: At<MemoryDescriptor>,
+    options: At<SendOptions>,
+    bytes: At<u64>,
 ) -> NtResult<NtStatus> {
     let kind = if INTERNAL {
         RequestKind::InternalDeviceControl { code }
     } else {
         RequestKind::DeviceControl { code }
     };
-    let format = with_descriptors(context, kind, input, output, 0);
-    send(context, [target, request, options, bytes], format)
+    let format = with_descriptors(context, kind, input.0, output.0, 0);
+    send(context, [target.0, request.0, options.0, bytes.0], format)
 }
 
 fn others(
     context: &Context,
-    target: u64,
-    request: u64,
+    target: Handle<TargetData>,
+    request: Handle<RequestData>,
     code: u32,
-    first: u64,
-    second: u64,
-    fourth: u64,
-    options: u64,
-    bytes: u64,
+    first: At<MemoryDescriptor>,
+    second: At<MemoryDescriptor>,
+    fourth: At<MemoryDescriptor>,
+    options: At<SendOptions>,
+    bytes: At<u64>,
 ) -> NtResult<NtStatus> {
     let buffer = |descriptor| -> NtResult<Buffer> { of_descriptor(context, descriptor) };
-    let format = buffer(first).and_then(|first| {
-        let others = [first, buffer(second)?, buffer(fourth)?];
+    let format = buffer(first.0).and_then(|first| {
+        let others = [first, buffer(second.0)?, buffer(fourth.0)?];
         Ok(others_format(code, others))
     });
-    send(context, [target, request, options, bytes], format)
+    send(context, [target.0, request.0, options.0, bytes.0], format)
 }

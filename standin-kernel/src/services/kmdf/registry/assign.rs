@@ -2,12 +2,13 @@
 
 use super::keys::id_of;
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, framework_abi::MemoryOffset},
+    execution::routine::{At, Handle, Memory, routine},
+    ground::{NtResult, NtStatus, abi::UnicodeString, framework_abi::MemoryOffset},
     services::{
         kmdf::{
             buffer::MemoryData,
-            collection::items,
+            collection::{CollectionData, items},
+            registry::keys::KeyData,
             state::{
                 framework::{Context, Entries},
                 text::TextData,
@@ -19,13 +20,13 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRegistryAssignULong", Routine::after_globals(assign_ulong)),
-    ("WdfRegistryAssignValue", Routine::after_globals(assign_value)),
-    ("WdfRegistryAssignMemory", Routine::after_globals(assign_memory)),
-    ("WdfRegistryAssignString", Routine::after_globals(assign_string)),
-    ("WdfRegistryAssignUnicodeString", Routine::after_globals(assign_unicode_string)),
-    ("WdfRegistryAssignMultiString", Routine::after_globals(assign_multi_string)),
-    ("WdfRegistryRemoveValue", Routine::after_globals(remove_value)),
+    routine("WdfRegistryAssignULong", assign_ulong),
+    routine("WdfRegistryAssignValue", assign_value),
+    routine("WdfRegistryAssignMemory", assign_memory),
+    routine("WdfRegistryAssignString", assign_string),
+    routine("WdfRegistryAssignUnicodeString", assign_unicode_string),
+    routine("WdfRegistryAssignMultiString", assign_multi_string),
+    routine("WdfRegistryRemoveValue", remove_value),
 ];
 
 /// Sets the value with the name that the driver passed.
@@ -43,35 +44,40 @@ fn bytes_at(context: &Context, address: u64, length: u64) -> NtResult<Vec<u8>> {
     Ok(context.read_bytes(address, length))
 }
 
-fn assign_ulong(context: &Context, key: u64, name: u64, value: u32) -> NtResult {
-    set(context, key, name, RegistryValue::Dword(value))
+fn assign_ulong(
+    context: &Context,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
+    value: u32,
+) -> NtResult {
+    set(context, key.0, name.0, RegistryValue::Dword(value))
 }
 
 fn assign_value(
     context: &Context,
-    key: u64,
-    name: u64,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
     kind: u32,
     length: u32,
-    value: u64,
+    value: Memory,
 ) -> NtResult {
-    let bytes = bytes_at(context, value, u64::from(length))?;
-    set(context, key, name, RegistryValue::from_bytes(kind, bytes))
+    let bytes = bytes_at(context, value.0, u64::from(length))?;
+    set(context, key.0, name.0, RegistryValue::from_bytes(kind, bytes))
 }
 
 fn assign_memory(
     context: &Context,
-    key: u64,
-    name: u64,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
     kind: u32,
     memory: Handle<MemoryData>,
-    offset: u64,
+    offset: At<MemoryOffset>,
 ) -> NtResult {
     let (start, size) = memory.with(context, |memory| memory.range());
-    let (start, size) = if offset == 0 {
+    let (start, size) = if offset.is_null() {
         (start, size)
     } else {
-        let part: MemoryOffset = context.read(offset);
+        let part = offset.read(context);
         let chosen =
             memory.with(context, |memory| memory.part(part.buffer_offset, part.buffer_length));
         let rest = size.saturating_sub(part.buffer_offset);
@@ -79,37 +85,52 @@ fn assign_memory(
         (chosen.ok_or(NtStatus::INTEGER_OVERFLOW)?, length)
     };
     let bytes = bytes_at(context, start, size)?;
-    set(context, key, name, RegistryValue::from_bytes(kind, bytes))
+    set(context, key.0, name.0, RegistryValue::from_bytes(kind, bytes))
 }
 
-fn assign_string(context: &Context, key: u64, name: u64, string: Handle<TextData>) -> NtResult {
+fn assign_string(
+    context: &Context,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
+    string: Handle<TextData>,
+) -> NtResult {
     let text = string.with(context, |text| text.to_text());
-    set(context, key, name, RegistryValue::Text(text))
+    set(context, key.0, name.0, RegistryValue::Text(text))
 }
 
-fn assign_unicode_string(context: &Context, key: u64, name: u64, value: u64) -> NtResult {
-    let text = read_text(context, value)?;
-    set(context, key, name, RegistryValue::Text(text))
+fn assign_unicode_string(
+    context: &Context,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
+    value: At<UnicodeString>,
+) -> NtResult {
+    let text = read_text(context, value.0)?;
+    set(context, key.0, name.0, RegistryValue::Text(text))
 }
 
 /// `REG_MULTI_SZ`.
 const MULTI_STRING: u32 = 7;
 
-fn assign_multi_string(context: &Context, key: u64, name: u64, collection: u64) -> NtResult {
+fn assign_multi_string(
+    context: &Context,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
+    collection: Handle<CollectionData>,
+) -> NtResult {
     let text_of = |item: u64| {
         let mut framework = context.framework();
         framework.get::<TextData>(item).map(|text| text.to_text())
     };
     let texts: Result<Vec<String>, _> =
-        items(context, collection).into_iter().map(text_of).collect();
+        items(context, collection.0).into_iter().map(text_of).collect();
     // Some items are not strings.
     let texts = texts.map_err(|_| NtStatus::INVALID_PARAMETER)?;
     // The framework also terminates an empty list with two NULs.
     let bytes = if texts.is_empty() { vec![0; 4] } else { RegistryValue::Texts(texts).bytes() };
-    set(context, key, name, RegistryValue::from_bytes(MULTI_STRING, bytes))
+    set(context, key.0, name.0, RegistryValue::from_bytes(MULTI_STRING, bytes))
 }
 
-fn remove_value(context: &Context, key: u64, name: u64) -> NtResult {
-    let key = id_of(context, key)?;
-    context.registry().remove_value(key, &read_text(context, name)?)
+fn remove_value(context: &Context, key: Handle<KeyData>, name: At<UnicodeString>) -> NtResult {
+    let key = id_of(context, key.0)?;
+    context.registry().remove_value(key, &read_text(context, name.0)?)
 }

@@ -1,8 +1,14 @@
 //! Registry keys: drivers' and devices' keys, and keys that drivers open by name.
 
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Out, routine},
+    },
+    ground::{
+        NtResult, NtStatus,
+        abi::{ObjectAttributes, UnicodeString},
+    },
     services::{
         kmdf::{
             driver::{DriverData, driver_of},
@@ -35,14 +41,14 @@ impl Data for KeyData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfDriverOpenParametersRegistryKey", Routine::after_globals(open_parameters)),
-    ("WdfDeviceOpenRegistryKey", Routine::after_globals(open_device_key)),
-    ("WdfFdoInitOpenRegistryKey", Routine::after_globals(open_init_key)),
-    ("WdfRegistryOpenKey", Routine::after_globals(open)),
-    ("WdfRegistryCreateKey", Routine::after_globals(create_key)),
-    ("WdfRegistryClose", Routine::after_globals(close)),
-    ("WdfRegistryRemoveKey", Routine::after_globals(remove)),
-    ("WdfRegistryWdmGetHandle", Routine::after_globals(handle_of)),
+    routine("WdfDriverOpenParametersRegistryKey", open_parameters),
+    routine("WdfDeviceOpenRegistryKey", open_device_key),
+    routine("WdfFdoInitOpenRegistryKey", open_init_key),
+    routine("WdfRegistryOpenKey", open),
+    routine("WdfRegistryCreateKey", create_key),
+    routine("WdfRegistryClose", close),
+    routine("WdfRegistryRemoveKey", remove),
+    routine("WdfRegistryWdmGetHandle", handle_of),
 ];
 
 /// Returns the key to which a key object refers. Its access rights are not checked: Windows checks
@@ -65,14 +71,15 @@ fn open_parameters(
     context: &Context,
     driver: Handle<DriverData>,
     _mask: u32,
-    attributes: u64,
-    key: u64,
+    attributes: At<ObjectAttributes>,
+    key: Out<KeyData>,
 ) -> NtResult {
     let service = driver.with(context, |driver| driver.service());
     let path = parameters_path(&service);
     let created = context.registry().create_all(&path);
-    let created = created.and_then(|found| key_object(context, found, attributes, Some(driver.0)));
-    give(context, created, key)
+    let created =
+        created.and_then(|found| key_object(context, found, attributes.0, Some(driver.0)));
+    give(context, created, key.0)
 }
 
 /// Opens a device's key of this type (`PLUGPLAY_REGKEY_*`), and creates it if necessary.
@@ -87,8 +94,8 @@ fn open_device_key(
     device: Handle<DeviceData>,
     kind: u32,
     _mask: u32,
-    attributes: u64,
-    key: u64,
+    attributes: At<ObjectAttributes>,
+    key: Out<KeyData>,
 ) -> NtResult {
     let (identity, is_control) =
         device.with(context, |device| (device.init.identity.clone(), device.is_control()));
@@ -96,8 +103,8 @@ fn open_device_key(
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);
-    let created = found.and_then(|found| key_object(context, found, attributes, Some(device.0)));
-    give(context, created, key)
+    let created = found.and_then(|found| key_object(context, found, attributes.0, Some(device.0)));
+    give(context, created, key.0)
 }
 
 fn open_init_key(
@@ -105,8 +112,8 @@ fn open_init_key(
     init: Handle<DeviceInit>,
     kind: u32,
     _mask: u32,
-    attributes: u64,
-    key: u64,
+    attributes: At<ObjectAttributes>,
+    key: Out<KeyData>,
 ) -> NtResult {
     let identity = init.with_init(context, |init| {
         let is_function = init.control_of.is_none() && init.child_of.is_none();
@@ -115,8 +122,8 @@ fn open_init_key(
     let identity = identity.ok_or(NtStatus::INVALID_PARAMETER)?;
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);
     let parent = driver_of(context);
-    let created = found.and_then(|found| key_object(context, found, attributes, parent));
-    give(context, created, key)
+    let created = found.and_then(|found| key_object(context, found, attributes.0, parent));
+    give(context, created, key.0)
 }
 
 /// Returns the key to which a path is relative, or `None` if the path is absolute.
@@ -129,53 +136,53 @@ fn start(context: &Context, parent: u64) -> NtResult<Option<KeyId>> {
 
 fn open(
     context: &Context,
-    parent: u64,
-    name: u64,
+    parent: Handle<KeyData>,
+    name: At<UnicodeString>,
     _mask: u32,
-    attributes: u64,
-    key: u64,
+    attributes: At<ObjectAttributes>,
+    key: Out<KeyData>,
 ) -> NtResult {
-    let name = read_text(context, name)?;
-    let created = start(context, parent).and_then(|start| {
+    let name = read_text(context, name.0)?;
+    let created = start(context, parent.0).and_then(|start| {
         let found = context.registry().open(start, &name)?;
-        key_object(context, found, attributes, driver_of(context))
+        key_object(context, found, attributes.0, driver_of(context))
     });
-    give(context, created, key)
+    give(context, created, key.0)
 }
 
 fn create_key(
     context: &Context,
-    parent: u64,
-    name: u64,
+    parent: Handle<KeyData>,
+    name: At<UnicodeString>,
     _mask: u32,
     options: u32,
-    disposition: u64,
-    attributes: u64,
-    key: u64,
+    disposition: At<u32>,
+    attributes: At<ObjectAttributes>,
+    key: Out<KeyData>,
 ) -> NtResult {
     /// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
     const NEW: u32 = 1;
     const EXISTING: u32 = 2;
     /// `REG_OPTION_VOLATILE`.
     const VOLATILE: u32 = 1;
-    let name = read_text(context, name)?;
+    let name = read_text(context, name.0)?;
     let new = NewKey { is_volatile: options & VOLATILE != 0, ..NewKey::default() };
-    let created = start(context, parent).and_then(|start| {
+    let created = start(context, parent.0).and_then(|start| {
         let (found, is_new) = context.registry().create(start, &name, new)?;
-        context.write_optional(disposition, if is_new { &NEW } else { &EXISTING });
-        key_object(context, found, attributes, driver_of(context))
+        context.write_optional(disposition.0, if is_new { &NEW } else { &EXISTING });
+        key_object(context, found, attributes.0, driver_of(context))
     });
-    give(context, created, key)
+    give(context, created, key.0)
 }
 
 /// Returns the key's handle for kernel routines, which is valid until the key is closed.
-fn handle_of(context: &Context, key: Handle<KeyData>) -> u64 {
+fn handle_of(context: &Context, key: Handle<KeyData>) -> Handle<NtObject> {
     let (found, handle) = key.with(context, |key| (key.key, key.handle));
-    handle.unwrap_or_else(|| {
+    Handle::new(handle.unwrap_or_else(|| {
         let opened = context.registry().open_handle(found);
         key.with(context, |key| key.handle = Some(opened));
         opened
-    })
+    }))
 }
 
 fn close_handle(context: &Context, key: u64) {
@@ -191,11 +198,11 @@ fn close(context: &Context, key: Handle<KeyData>) {
 }
 
 /// Removes a key from the registry and closes it.
-fn remove(context: &Context, key: u64) -> NtStatus {
-    let removed = id_of(context, key).and_then(|found| context.registry().delete(found));
+fn remove(context: &Context, key: Handle<KeyData>) -> NtStatus {
+    let removed = id_of(context, key.0).and_then(|found| context.registry().delete(found));
     if let Err(status) = removed {
         return status;
     }
-    delete(context, key);
+    delete(context, key.0);
     NtStatus::SUCCESS
 }

@@ -2,14 +2,18 @@
 
 use super::keys::id_of;
 use crate::{
-    execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString},
+    execution::routine::{At, Handle, Memory, Out, routine},
+    ground::{
+        NtResult, NtStatus,
+        abi::{ObjectAttributes, UnicodeString},
+    },
     services::{
         kmdf::{
-            buffer::make_filled,
+            buffer::{MemoryData, make_filled},
             collection::{CollectionData, push},
             driver::driver_of,
             object::{create, give, read_attributes},
+            registry::keys::KeyData,
             state::{
                 framework::{Context, Entries},
                 text::TextData,
@@ -22,12 +26,12 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRegistryQueryULong", Routine::after_globals(query_ulong)),
-    ("WdfRegistryQueryUnicodeString", Routine::after_globals(query_unicode_string)),
-    ("WdfRegistryQueryString", Routine::after_globals(query_string)),
-    ("WdfRegistryQueryMultiString", Routine::after_globals(query_multi_string)),
-    ("WdfRegistryQueryValue", Routine::after_globals(query_value)),
-    ("WdfRegistryQueryMemory", Routine::after_globals(query_memory)),
+    routine("WdfRegistryQueryULong", query_ulong),
+    routine("WdfRegistryQueryUnicodeString", query_unicode_string),
+    routine("WdfRegistryQueryString", query_string),
+    routine("WdfRegistryQueryMultiString", query_multi_string),
+    routine("WdfRegistryQueryValue", query_value),
+    routine("WdfRegistryQueryMemory", query_memory),
 ];
 
 /// Returns the type and the bytes of the value with the name that the driver passed.
@@ -52,15 +56,20 @@ fn size_of_text(bytes: &[u8]) -> u16 {
     u16::try_from(bytes.len()).unwrap_or(u16::MAX)
 }
 
-fn query_ulong(context: &Context, key: u64, name: u64, value: u64) -> NtResult {
+fn query_ulong(
+    context: &Context,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
+    value: At<u32>,
+) -> NtResult {
     const DWORD: u32 = 4;
-    context.require(value);
-    let (kind, bytes) = find(context, key, name)?;
+    context.require(value.0);
+    let (kind, bytes) = find(context, key.0, name.0)?;
     if kind != DWORD {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     let number = bytes.as_slice().try_into().map_err(|_| NtStatus::BUFFER_OVERFLOW)?;
-    context.write(value, &u32::from_le_bytes(number));
+    context.write(value.0, &u32::from_le_bytes(number));
     Ok(())
 }
 
@@ -68,37 +77,42 @@ fn query_ulong(context: &Context, key: u64, name: u64, value: u64) -> NtResult {
 /// not include it.
 fn query_unicode_string(
     context: &Context,
-    key: u64,
-    name: u64,
-    length: u64,
-    value: u64,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
+    length: At<u16>,
+    value: At<UnicodeString>,
 ) -> NtResult {
-    let string: Option<UnicodeString> = context.read_optional(value);
+    let string: Option<UnicodeString> = context.read_optional(value.0);
     if let Some(string) = &string {
-        read_text(context, value)?;
+        read_text(context, value.0)?;
         if string.maximum_length == 0 {
             return Err(NtStatus::INVALID_PARAMETER);
         }
     }
-    let (kind, bytes) = find(context, key, name)?;
+    let (kind, bytes) = find(context, key.0, name.0)?;
     let room = string.map_or(0, |string| string.maximum_length);
     let fits = bytes.len() <= usize::from(room);
     if fits && !is_text(kind) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    context.write_optional(length, &size_of_text(&bytes));
+    context.write_optional(length.0, &size_of_text(&bytes));
     let Some(mut string) = string.filter(|_| fits) else {
         return if fits { Ok(()) } else { Err(NtStatus::BUFFER_OVERFLOW) };
     };
     context.write_bytes(string.buffer, &bytes);
     string.length = size_of_text(without_nul(&bytes));
-    context.write(value, &string);
+    context.write(value.0, &string);
     Ok(())
 }
 
-fn query_string(context: &Context, key: u64, name: u64, string: Handle<TextData>) -> NtResult {
+fn query_string(
+    context: &Context,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
+    string: Handle<TextData>,
+) -> NtResult {
     string.check(context);
-    let (kind, bytes) = find(context, key, name)?;
+    let (kind, bytes) = find(context, key.0, name.0)?;
     if !is_text(kind) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
@@ -113,44 +127,44 @@ fn query_string(context: &Context, key: u64, name: u64, string: Handle<TextData>
 
 fn query_value(
     context: &Context,
-    key: u64,
-    name: u64,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
     length: u32,
-    value: u64,
-    length_queried: u64,
-    kind: u64,
+    value: Memory,
+    length_queried: At<u32>,
+    kind: At<u32>,
 ) -> NtResult {
-    let (found, bytes) = find(context, key, name)?;
-    context.write_optional(length_queried, &u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-    context.write_optional(kind, &found);
-    let room = if value == 0 { 0 } else { length as usize };
+    let (found, bytes) = find(context, key.0, name.0)?;
+    context.write_optional(length_queried.0, &u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    context.write_optional(kind.0, &found);
+    let room = if value.is_null() { 0 } else { length as usize };
     if bytes.len() > room {
         return Err(NtStatus::BUFFER_OVERFLOW);
     }
-    if value != 0 {
-        context.write_bytes(value, &bytes);
+    if !value.is_null() {
+        context.write_bytes(value.0, &bytes);
     }
     Ok(())
 }
 
 fn query_memory(
     context: &Context,
-    key: u64,
-    name: u64,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
     _pool: u32,
-    attributes: u64,
-    memory: u64,
-    kind: u64,
+    attributes: At<ObjectAttributes>,
+    memory: Out<MemoryData>,
+    kind: At<u32>,
 ) -> NtResult {
-    let (found, bytes) = find(context, key, name)?;
+    let (found, bytes) = find(context, key.0, name.0)?;
     if bytes.is_empty() {
         return Err(NtStatus::RESOURCE_DATA_NOT_FOUND);
     }
-    let made = make_filled(context, &bytes, attributes);
-    if made.is_ok() && kind != 0 {
-        context.write(kind, &found);
+    let made = make_filled(context, &bytes, attributes.0);
+    if made.is_ok() && !kind.is_null() {
+        context.write(kind.0, &found);
     }
-    give(context, made, memory)
+    give(context, made, memory.0)
 }
 
 /// `REG_MULTI_SZ`.
@@ -159,13 +173,13 @@ const MULTI_STRING: u32 = 7;
 /// Adds a string object to a collection for each string of a `REG_MULTI_SZ` value.
 fn query_multi_string(
     context: &Context,
-    key: u64,
-    name: u64,
-    attributes: u64,
+    key: Handle<KeyData>,
+    name: At<UnicodeString>,
+    attributes: At<ObjectAttributes>,
     collection: Handle<CollectionData>,
 ) -> NtResult {
     collection.check(context);
-    let (kind, bytes) = find(context, key, name)?;
+    let (kind, bytes) = find(context, key.0, name.0)?;
     if kind != MULTI_STRING {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
@@ -175,7 +189,7 @@ fn query_multi_string(
     if !bytes.len().is_multiple_of(2) || !bytes.ends_with(&[0; 4]) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    let attributes = read_attributes(context, attributes);
+    let attributes = read_attributes(context, attributes.0);
     let parent = driver_of(context);
     for text in split_list(&bytes) {
         let data = TextData::new(&text).ok_or(NtStatus::INTEGER_OVERFLOW)?;

@@ -276,9 +276,9 @@ pub fn device_of(context: &Context, handle: u64) -> Option<u64> {
 
 /// Returns the device to which a queue, file or WMI object belongs, or 0. Bugchecks for a handle to
 /// another kind of object.
-pub fn get_device<T: Data>(context: &Context, handle: Handle<T>) -> u64 {
+pub fn get_device<T: Data>(context: &Context, handle: Handle<T>) -> Handle<DeviceData> {
     handle.check(context);
-    device_of(context, handle.0).unwrap_or(0)
+    Handle::new(device_of(context, handle.0).unwrap_or(0))
 }
 
 /// Returns the queue that receives only a device's requests of this kind, unless it was deleted.

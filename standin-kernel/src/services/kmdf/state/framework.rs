@@ -258,7 +258,7 @@ impl Choices {
 }
 
 /// A module's part of the function table.
-pub type Entries = &'static [(&'static str, Routine<Context>)];
+pub type Entries = &'static [Routine<Context>];
 
 /// A framework routine that is called for an object.
 pub type ObjectRoutine = fn(&Context, u64);

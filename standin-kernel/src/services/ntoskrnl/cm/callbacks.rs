@@ -1,8 +1,8 @@
 //! Registry callbacks: their registration, and what they ask about keys.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{NtResult, NtStatus, abi::UnicodeString},
     services::{
         managers::pool::Tag,
         ntoskrnl::{
@@ -18,18 +18,16 @@ use crate::{
     },
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("CmGetCallbackVersion", APC, Routine::of(registry_callback_version)),
-    ("CmRegisterCallback", APC, Routine::of(register_registry)),
-    ("CmRegisterCallbackEx", APC, Routine::of(register_registry_ex)),
-    ("CmUnRegisterCallback", APC, Routine::of(unregister_registry)),
-    ("CmCallbackGetKeyObjectID", APC, Routine::of(key_object_id)),
-    ("CmCallbackGetKeyObjectIDEx", APC, Routine::of(key_object_id_ex)),
-    ("CmCallbackReleaseKeyObjectIDEx", APC, Routine::of(release_key_object_id)),
-    ("CmSetCallbackObjectContext", APC, Routine::of(set_object_context)),
-    ("CmGetBoundTransaction", APC, Routine::of(bound_transaction)),
+    routine("CmGetCallbackVersion", registry_callback_version),
+    routine("CmRegisterCallback", register_registry),
+    routine("CmRegisterCallbackEx", register_registry_ex),
+    routine("CmUnRegisterCallback", unregister_registry),
+    routine("CmCallbackGetKeyObjectID", key_object_id),
+    routine("CmCallbackGetKeyObjectIDEx", key_object_id_ex),
+    routine("CmCallbackReleaseKeyObjectIDEx", release_key_object_id),
+    routine("CmSetCallbackObjectContext", set_object_context),
+    routine("CmGetBoundTransaction", bound_transaction),
 ];
 
 /// The tag of the names that drivers release.
@@ -42,28 +40,33 @@ fn registry_callback_version(context: &Context, major: At<u32>, minor: At<u32>) 
     }
 }
 
-fn register_registry(context: &Context, routine: u64, argument: u64, cookie: At<u64>) -> NtStatus {
-    let routines = Routines { before: routine, ..Routines::default() };
-    let key = add_filter(context, Watched::Registry, None, vec![routines], argument);
+fn register_registry(
+    context: &Context,
+    routine: Callback,
+    argument: Memory,
+    cookie: At<u64>,
+) -> NtStatus {
+    let routines = Routines { before: routine.0, ..Routines::default() };
+    let key = add_filter(context, Watched::Registry, None, vec![routines], argument.0);
     cookie.write(context, key.unwrap_or(0));
     NtStatus::SUCCESS
 }
 
 fn register_registry_ex(
     context: &Context,
-    routine: u64,
-    altitude: u64,
-    _driver: u64,
-    argument: u64,
+    routine: Callback,
+    altitude: At<UnicodeString>,
+    _driver: Memory,
+    argument: Memory,
     cookie: At<u64>,
-    _reserved: u64,
+    _reserved: Memory,
 ) -> NtResult {
-    let altitude = read_unicode_string(context, altitude);
-    if altitude.is_empty() || routine == 0 {
+    let altitude = read_unicode_string(context, altitude.0);
+    if altitude.is_empty() || routine == Callback(0) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let routines = Routines { before: routine, ..Routines::default() };
-    let key = add_filter(context, Watched::Registry, Some(altitude), vec![routines], argument);
+    let routines = Routines { before: routine.0, ..Routines::default() };
+    let key = add_filter(context, Watched::Registry, Some(altitude), vec![routines], argument.0);
     cookie.write(context, key.ok_or(ALTITUDE_COLLISION)?);
     Ok(())
 }
@@ -88,14 +91,14 @@ fn must_be_registered(context: &Context, cookie: u64) -> NtResult {
 fn key_object_id(
     context: &Context,
     cookie: At<u64>,
-    object: u64,
+    object: Memory,
     id: At<u64>,
     name: At<u64>,
 ) -> NtResult {
     must_be_registered(context, cookie.read(context))?;
-    let number = keys::number_of(context, object).ok_or(NtStatus::INVALID_PARAMETER)?;
-    if name.0 != 0 {
-        name.write(context, keys::name_block_of(context, object)?);
+    let number = keys::number_of(context, object.0).ok_or(NtStatus::INVALID_PARAMETER)?;
+    if !name.is_null() {
+        name.write(context, keys::name_block_of(context, object.0)?);
     }
     id.write_optional(context, number);
     Ok(())
@@ -105,16 +108,16 @@ fn key_object_id(
 fn key_object_id_ex(
     context: &Context,
     cookie: At<u64>,
-    object: u64,
+    object: Memory,
     id: At<u64>,
     name: At<u64>,
     flags: u32,
 ) -> NtResult {
     must_be_registered(context, cookie.read(context))?;
-    let number = keys::number_of(context, object).filter(|_| flags == 0);
+    let number = keys::number_of(context, object.0).filter(|_| flags == 0);
     let number = number.ok_or(NtStatus::INVALID_PARAMETER)?;
-    if name.0 != 0 {
-        let text = keys::name_of(context, object).ok_or(NtStatus::KEY_DELETED)?;
+    if !name.is_null() {
+        let text = keys::name_of(context, object.0).ok_or(NtStatus::KEY_DELETED)?;
         let block = store_unicode_string(context, &text, |size| context.allocate(size, TAG, true));
         name.write(context, block.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?);
     }
@@ -122,25 +125,25 @@ fn key_object_id_ex(
     Ok(())
 }
 
-fn release_key_object_id(context: &Context, name: u64) {
-    pool::free_block(context, name);
+fn release_key_object_id(context: &Context, name: At<UnicodeString>) {
+    pool::free_block(context, name.0);
 }
 
 fn set_object_context(
     context: &Context,
-    object: u64,
+    object: Memory,
     cookie: At<u64>,
-    new: u64,
+    new: Memory,
     old: At<u64>,
 ) -> NtResult {
     let cookie = cookie.read(context);
     must_be_registered(context, cookie)?;
-    keys::number_of(context, object).ok_or(NtStatus::INVALID_PARAMETER)?;
-    old.write_optional(context, key_operations::replace_context(context, object, cookie, new));
+    keys::number_of(context, object.0).ok_or(NtStatus::INVALID_PARAMETER)?;
+    old.write_optional(context, key_operations::replace_context(context, object.0, cookie, new.0));
     Ok(())
 }
 
 /// Returns the transaction of a key: none, because this kernel has no transactions.
-const fn bound_transaction(_context: &Context, _cookie: u64, _object: u64) -> u64 {
-    0
+const fn bound_transaction(_context: &Context, _cookie: At<i64>, _object: Memory) -> Memory {
+    At::NULL
 }

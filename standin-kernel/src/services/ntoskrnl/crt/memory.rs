@@ -2,33 +2,31 @@
 
 use super::strings::{INVALID, RANGE};
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{irql::Irql, memory},
+    execution::routine::{At, Callback, Memory, low_half, routine},
+    ground::memory,
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("memchr", HIGH, Routine::of(find)),
-    ("memcpy_s", HIGH, Routine::of(copy_safely)),
-    ("memmove_s", HIGH, Routine::of(move_safely)),
-    ("qsort", HIGH, Routine::of(sort)),
-    ("qsort_s", HIGH, Routine::of(sort_safely)),
-    ("bsearch", HIGH, Routine::of(search)),
-    ("bsearch_s", HIGH, Routine::of(search_safely)),
+    routine("memchr", find),
+    routine("memcpy_s", copy_safely),
+    routine("memmove_s", move_safely),
+    routine("qsort", sort),
+    routine("qsort_s", sort_safely),
+    routine("bsearch", search),
+    routine("bsearch_s", search_safely),
 ];
 
 /// Returns the address of the first byte with the given value, or null.
-fn find(context: &Context, address: u64, value: i32, length: u64) -> u64 {
+fn find(context: &Context, address: Memory, value: i32, length: u64) -> Memory {
     let [wanted, ..] = value.to_le_bytes();
     for number in 0..length {
-        let at = address.wrapping_add(number);
+        let at = address.0.wrapping_add(number);
         if context.read::<u8>(at) == wanted {
-            return at;
+            return At::new(at);
         }
     }
-    0
+    At::NULL
 }
 
 /// Returns the error for a copy that does not fit or has a null pointer, if it is such a copy.
@@ -56,29 +54,29 @@ fn copy(context: &Context, to: u64, from: u64, count: u64) {
 }
 
 /// Copies memory. If the destination is too small, clears it.
-fn copy_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> i32 {
+fn copy_safely(context: &Context, to: Memory, size: u64, from: Memory, count: u64) -> i32 {
     if count == 0 {
         return 0;
     }
-    let Some(error) = refused(to, size, from, count) else {
-        copy(context, to, from, count);
+    let Some(error) = refused(to.0, size, from.0, count) else {
+        copy(context, to.0, from.0, count);
         return 0;
     };
-    if to != 0 {
+    if !to.is_null() {
         let zeros = vec![0; usize::try_from(size.min(LARGEST)).unwrap_or(0)];
-        context.write_bytes(to, &zeros);
+        context.write_bytes(to.0, &zeros);
     }
     error
 }
 
 /// Copies memory that may overlap. If the destination is too small, leaves it unchanged.
-fn move_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> i32 {
+fn move_safely(context: &Context, to: Memory, size: u64, from: Memory, count: u64) -> i32 {
     if count == 0 {
         return 0;
     }
-    let error = refused(to, size, from, count);
+    let error = refused(to.0, size, from.0, count);
     if error.is_none() {
-        copy(context, to, from, count);
+        copy(context, to.0, from.0, count);
     }
     error.unwrap_or(0)
 }
@@ -182,30 +180,46 @@ impl Array<'_> {
     }
 }
 
-fn sort(context: &Context, base: u64, count: u64, width: u64, routine: u64) {
-    let array = Array { context, base, width, routine, argument: None };
+fn sort(context: &Context, base: Memory, count: u64, width: u64, routine: Callback) {
+    let array = Array { context, base: base.0, width, routine: routine.0, argument: None };
     array.sort(count);
 }
 
-fn sort_safely(context: &Context, base: u64, count: u64, width: u64, routine: u64, argument: u64) {
-    let array = Array { context, base, width, routine, argument: Some(argument) };
+fn sort_safely(
+    context: &Context,
+    base: Memory,
+    count: u64,
+    width: u64,
+    routine: Callback,
+    argument: Memory,
+) {
+    let array =
+        Array { context, base: base.0, width, routine: routine.0, argument: Some(argument.0) };
     array.sort(count);
 }
 
-fn search(context: &Context, key: u64, base: u64, count: u64, width: u64, routine: u64) -> u64 {
-    let array = Array { context, base, width, routine, argument: None };
-    array.search(key, count)
+fn search(
+    context: &Context,
+    key: Memory,
+    base: Memory,
+    count: u64,
+    width: u64,
+    routine: Callback,
+) -> Memory {
+    let array = Array { context, base: base.0, width, routine: routine.0, argument: None };
+    At::new(array.search(key.0, count))
 }
 
 fn search_safely(
     context: &Context,
-    key: u64,
-    base: u64,
+    key: Memory,
+    base: Memory,
     count: u64,
     width: u64,
-    routine: u64,
-    argument: u64,
-) -> u64 {
-    let array = Array { context, base, width, routine, argument: Some(argument) };
-    array.search(key, count)
+    routine: Callback,
+    argument: Memory,
+) -> Memory {
+    let array =
+        Array { context, base: base.0, width, routine: routine.0, argument: Some(argument.0) };
+    At::new(array.search(key.0, count))
 }

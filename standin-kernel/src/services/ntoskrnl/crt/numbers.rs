@@ -1,39 +1,36 @@
 //! The C runtime's routines that parse and format numbers, and its random numbers.
 
-use super::strings::{INVALID, RANGE, read, step, write, write_string};
+use super::strings::{INVALID, RANGE, Unit, read, step, write, write_string};
 use crate::{
-    execution::routine::{Argument, At, Routine, low_half},
-    ground::irql::Irql,
+    execution::routine::{Argument, At, low_half, routine},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("atoi", HIGH, Routine::of(to_int::<false>)),
-    ("atol", HIGH, Routine::of(to_int::<false>)),
-    ("_wtoi", HIGH, Routine::of(to_int::<true>)),
-    ("_wtol", HIGH, Routine::of(to_int::<true>)),
-    ("_atoi64", HIGH, Routine::of(to_int_64::<false>)),
-    ("_wtoi64", HIGH, Routine::of(to_int_64::<true>)),
-    ("strtol", HIGH, Routine::of(to_long::<false>)),
-    ("strtoul", HIGH, Routine::of(to_unsigned::<false>)),
-    ("wcstol", HIGH, Routine::of(to_long::<true>)),
-    ("wcstoul", HIGH, Routine::of(to_unsigned::<true>)),
-    ("_itoa", HIGH, Routine::of(from_int::<false>)),
-    ("_itow", HIGH, Routine::of(from_int::<true>)),
-    ("_itoa_s", HIGH, Routine::of(from_safely::<false, i32>)),
-    ("_itow_s", HIGH, Routine::of(from_safely::<true, i32>)),
-    ("_ltoa_s", HIGH, Routine::of(from_safely::<false, i32>)),
-    ("_ltow_s", HIGH, Routine::of(from_safely::<true, i32>)),
-    ("_ultoa_s", HIGH, Routine::of(from_safely::<false, u32>)),
-    ("_ultow_s", HIGH, Routine::of(from_safely::<true, u32>)),
-    ("_i64toa_s", HIGH, Routine::of(from_safely::<false, i64>)),
-    ("_i64tow_s", HIGH, Routine::of(from_safely::<true, i64>)),
-    ("_ui64toa_s", HIGH, Routine::of(from_safely::<false, u64>)),
-    ("_ui64tow_s", HIGH, Routine::of(from_safely::<true, u64>)),
-    ("rand", HIGH, Routine::of(random)),
-    ("srand", HIGH, Routine::of(seed)),
+    routine("atoi", to_int::<u8>),
+    routine("atol", to_int::<u8>),
+    routine("_wtoi", to_int::<u16>),
+    routine("_wtol", to_int::<u16>),
+    routine("_atoi64", to_int_64::<u8>),
+    routine("_wtoi64", to_int_64::<u16>),
+    routine("strtol", to_long::<u8>),
+    routine("strtoul", to_unsigned::<u8>),
+    routine("wcstol", to_long::<u16>),
+    routine("wcstoul", to_unsigned::<u16>),
+    routine("_itoa", from_int::<u8>),
+    routine("_itow", from_int::<u16>),
+    routine("_itoa_s", from_safely::<u8, i32>),
+    routine("_itow_s", from_safely::<u16, i32>),
+    routine("_ltoa_s", from_safely::<u8, i32>),
+    routine("_ltow_s", from_safely::<u16, i32>),
+    routine("_ultoa_s", from_safely::<u8, u32>),
+    routine("_ultow_s", from_safely::<u16, u32>),
+    routine("_i64toa_s", from_safely::<u8, i64>),
+    routine("_i64tow_s", from_safely::<u16, i64>),
+    routine("_ui64toa_s", from_safely::<u8, u64>),
+    routine("_ui64tow_s", from_safely::<u16, u64>),
+    routine("rand", random),
+    routine("srand", seed),
 ];
 
 /// A parsed number.
@@ -46,8 +43,8 @@ struct Number {
 }
 
 /// Parses a number after spaces and a sign. If `base` is 0, a prefix selects the base.
-fn parse<const WIDE: bool>(context: &Context, address: u64, base: u32) -> Option<Number> {
-    let character = |number: u64| char::from_u32(u32::from(read::<WIDE>(context, address, number)));
+fn parse<C: Unit>(context: &Context, address: u64, base: u32) -> Option<Number> {
+    let character = |number: u64| char::from_u32(u32::from(read::<C>(context, address, number)));
     let is =
         |number: u64, these: &[char]| character(number).is_some_and(|one| these.contains(&one));
     let mut at = 0;
@@ -79,34 +76,29 @@ fn parse<const WIDE: bool>(context: &Context, address: u64, base: u32) -> Option
 }
 
 /// Parses a number. As in the Windows kernel, it wraps around on overflow.
-fn to_int<const WIDE: bool>(context: &Context, address: u64) -> i32 {
-    low_half(to_int_64::<WIDE>(context, address)).cast_signed()
+fn to_int<C: Unit>(context: &Context, address: At<C>) -> i32 {
+    low_half(to_int_64::<C>(context, address)).cast_signed()
 }
 
-fn to_int_64<const WIDE: bool>(context: &Context, address: u64) -> u64 {
-    parse::<WIDE>(context, address, 10).map_or(0, |number| {
+fn to_int_64<C: Unit>(context: &Context, address: At<C>) -> u64 {
+    parse::<C>(context, address.0, 10).map_or(0, |number| {
         if number.is_negative { number.magnitude.wrapping_neg() } else { number.magnitude }
     })
 }
 
 /// Parses a number, and stores the address of its end. Returns 0 if there is no number. See
 /// [`parse`].
-fn parse_to_end<const WIDE: bool>(
-    context: &Context,
-    address: u64,
-    end: At<u64>,
-    base: i32,
-) -> Number {
+fn parse_to_end<C: Unit>(context: &Context, address: u64, end: At<u64>, base: i32) -> Number {
     let base = base_of(base).or_else(|| (base == 0).then_some(0));
-    let number = base.and_then(|base| parse::<WIDE>(context, address, base));
+    let number = base.and_then(|base| parse::<C>(context, address, base));
     let number = number.unwrap_or(Number { is_negative: false, magnitude: 0, length: 0 });
-    end.write_optional(context, address.wrapping_add(number.length.wrapping_mul(step::<WIDE>())));
+    end.write_optional(context, address.wrapping_add(number.length.wrapping_mul(step::<C>())));
     number
 }
 
 /// Parses a `long`. On overflow, returns the nearest `long`.
-fn to_long<const WIDE: bool>(context: &Context, address: u64, end: At<u64>, base: i32) -> i32 {
-    let Number { is_negative, magnitude, .. } = parse_to_end::<WIDE>(context, address, end, base);
+fn to_long<C: Unit>(context: &Context, address: At<C>, end: At<u64>, base: i32) -> i32 {
+    let Number { is_negative, magnitude, .. } = parse_to_end::<C>(context, address.0, end, base);
     let (value, nearest) = if is_negative {
         (0_i32.checked_sub_unsigned(u32::try_from(magnitude).unwrap_or(u32::MAX)), i32::MIN)
     } else {
@@ -116,8 +108,8 @@ fn to_long<const WIDE: bool>(context: &Context, address: u64, end: At<u64>, base
 }
 
 /// Parses an `unsigned long`. On overflow, returns the largest `unsigned long`.
-fn to_unsigned<const WIDE: bool>(context: &Context, address: u64, end: At<u64>, base: i32) -> u32 {
-    let Number { is_negative, magnitude, .. } = parse_to_end::<WIDE>(context, address, end, base);
+fn to_unsigned<C: Unit>(context: &Context, address: At<C>, end: At<u64>, base: i32) -> u32 {
+    let Number { is_negative, magnitude, .. } = parse_to_end::<C>(context, address.0, end, base);
     u32::try_from(magnitude)
         .map_or(u32::MAX, |value| if is_negative { value.wrapping_neg() } else { value })
 }
@@ -179,33 +171,33 @@ impl Integer for u64 {
     }
 }
 
-fn from_int<const WIDE: bool>(context: &Context, value: i32, to: u64, base: i32) -> u64 {
-    if let Some(base) = base_of(base).filter(|_| to != 0) {
-        write_string::<WIDE>(context, to, 0, digits(value, base));
+fn from_int<C: Unit>(context: &Context, value: i32, to: At<C>, base: i32) -> At<C> {
+    if let Some(base) = base_of(base).filter(|_| !to.is_null()) {
+        write_string::<C>(context, to.0, 0, digits(value, base));
     }
     to
 }
 
-fn from_safely<const WIDE: bool, T: Integer>(
+fn from_safely<C: Unit, T: Integer>(
     context: &Context,
     value: T,
-    to: u64,
+    to: At<C>,
     size: u64,
     base: i32,
 ) -> i32 {
-    if to == 0 || size == 0 {
+    if to.is_null() || size == 0 {
         return INVALID;
     }
     let Some(base) = base_of(base) else {
-        write::<WIDE>(context, to, 0, &[0]);
+        write::<C>(context, to.0, 0, &[0]);
         return INVALID;
     };
     let units = digits(value, base);
     if units.len() as u64 >= size {
-        write::<WIDE>(context, to, 0, &[0]);
+        write::<C>(context, to.0, 0, &[0]);
         return RANGE;
     }
-    write_string::<WIDE>(context, to, 0, units);
+    write_string::<C>(context, to.0, 0, units);
     0
 }
 

@@ -1,63 +1,61 @@
 //! The C runtime's string routines that ntoskrnl.exe exports, except those that compilers call
-//! implicitly. `WIDE` selects routines for UTF-16 strings. The locale is the C locale.
+//! implicitly. `C` is the type of the characters. The locale is the C locale.
 
 use super::format::{Arguments, Formatted, Width, format, variadic, wide_string};
 use crate::{
-    execution::routine::Routine,
-    ground::{irql::Irql, memory},
+    execution::routine::{At, routine},
+    ground::{abi::Pointee, irql::Irql, memory},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("wcslen", HIGH, Routine::of(length::<true>)),
-    ("strnlen", HIGH, Routine::of(limited_length::<false>)),
-    ("wcsnlen", HIGH, Routine::of(limited_length::<true>)),
-    ("strcmp", HIGH, Routine::of(compare::<false, false>)),
-    ("wcscmp", HIGH, Routine::of(compare::<true, false>)),
-    ("_stricmp", HIGH, Routine::of(compare::<false, true>)),
-    ("_wcsicmp", HIGH, Routine::of(compare::<true, true>)),
-    ("strncmp", HIGH, Routine::of(compare_limited::<false, false>)),
-    ("wcsncmp", HIGH, Routine::of(compare_limited::<true, false>)),
-    ("_strnicmp", HIGH, Routine::of(compare_limited::<false, true>)),
-    ("_wcsnicmp", HIGH, Routine::of(compare_limited::<true, true>)),
-    ("strchr", HIGH, Routine::of(find_narrow)),
-    ("wcschr", HIGH, Routine::of(find::<true>)),
-    ("strrchr", HIGH, Routine::of(find_last_narrow)),
-    ("wcsrchr", HIGH, Routine::of(find_last::<true>)),
-    ("strstr", HIGH, Routine::of(find_text::<false>)),
-    ("wcsstr", HIGH, Routine::of(find_text::<true>)),
-    ("strcpy", HIGH, Routine::of(copy::<false>)),
-    ("wcscpy", HIGH, Routine::of(copy::<true>)),
-    ("strncpy", HIGH, Routine::of(copy_limited::<false>)),
-    ("wcsncpy", HIGH, Routine::of(copy_limited::<true>)),
-    ("strcat", HIGH, Routine::of(append::<false>)),
-    ("wcscat", HIGH, Routine::of(append::<true>)),
-    ("strcpy_s", HIGH, Routine::of(copy_safely::<false>)),
-    ("wcscpy_s", HIGH, Routine::of(copy_safely::<true>)),
-    ("strncpy_s", HIGH, Routine::of(copy_limited_safely::<false>)),
-    ("wcsncpy_s", HIGH, Routine::of(copy_limited_safely::<true>)),
-    ("strcat_s", HIGH, Routine::of(append_safely::<false>)),
-    ("wcscat_s", HIGH, Routine::of(append_safely::<true>)),
-    ("tolower", HIGH, Routine::of(to_lower)),
-    ("toupper", HIGH, Routine::of(to_upper)),
-    ("towlower", HIGH, Routine::of(to_lower_wide)),
-    ("towupper", HIGH, Routine::of(to_upper_wide)),
-    ("sprintf", HIGH, Routine::of(print_unlimited::<false>)),
-    ("swprintf", HIGH, Routine::of(print_unlimited::<true>)),
-    ("_snprintf", HIGH, Routine::of(print_limited::<false, false>)),
-    ("_snwprintf", HIGH, Routine::of(print_limited::<true, false>)),
-    ("_vsnprintf", HIGH, Routine::of(print_limited::<false, true>)),
-    ("_vsnwprintf", HIGH, Routine::of(print_limited::<true, true>)),
-    ("sprintf_s", HIGH, Routine::of(print_safely::<false, false>)),
-    ("swprintf_s", HIGH, Routine::of(print_safely::<true, false>)),
-    ("vsprintf_s", HIGH, Routine::of(print_safely::<false, true>)),
-    ("vswprintf_s", HIGH, Routine::of(print_safely::<true, true>)),
-    ("_snprintf_s", HIGH, Routine::of(print_truncated::<false>)),
-    ("_snwprintf_s", HIGH, Routine::of(print_truncated::<true>)),
-    ("_vsnprintf_s", HIGH, Routine::of(print_truncated_list::<false>)),
-    ("_vsnwprintf_s", HIGH, Routine::of(print_truncated_list::<true>)),
+    routine("wcslen", length::<u16>),
+    routine("strnlen", limited_length::<u8>),
+    routine("wcsnlen", limited_length::<u16>),
+    routine("strcmp", compare::<u8, false>),
+    routine("wcscmp", compare::<u16, false>),
+    routine("_stricmp", compare::<u8, true>),
+    routine("_wcsicmp", compare::<u16, true>),
+    routine("strncmp", compare_limited::<u8, false>),
+    routine("wcsncmp", compare_limited::<u16, false>),
+    routine("_strnicmp", compare_limited::<u8, true>),
+    routine("_wcsnicmp", compare_limited::<u16, true>),
+    routine("strchr", find_narrow),
+    routine("wcschr", find::<u16>),
+    routine("strrchr", find_last_narrow),
+    routine("wcsrchr", find_last::<u16>),
+    routine("strstr", find_text::<u8>),
+    routine("wcsstr", find_text::<u16>),
+    routine("strcpy", copy::<u8>),
+    routine("wcscpy", copy::<u16>),
+    routine("strncpy", copy_limited::<u8>),
+    routine("wcsncpy", copy_limited::<u16>),
+    routine("strcat", append::<u8>),
+    routine("wcscat", append::<u16>),
+    routine("strcpy_s", copy_safely::<u8>),
+    routine("wcscpy_s", copy_safely::<u16>),
+    routine("strncpy_s", copy_limited_safely::<u8>),
+    routine("wcsncpy_s", copy_limited_safely::<u16>),
+    routine("strcat_s", append_safely::<u8>),
+    routine("wcscat_s", append_safely::<u16>),
+    routine("tolower", to_lower),
+    routine("toupper", to_upper),
+    routine("towlower", to_lower_wide),
+    routine("towupper", to_upper_wide),
+    routine("sprintf", print_unlimited::<u8>),
+    routine("swprintf", print_unlimited::<u16>),
+    routine("_snprintf", print_limited::<u8, false>),
+    routine("_snwprintf", print_limited::<u16, false>),
+    routine("_vsnprintf", print_limited::<u8, true>),
+    routine("_vsnwprintf", print_limited::<u16, true>),
+    routine("sprintf_s", print_safely::<u8, false>),
+    routine("swprintf_s", print_safely::<u16, false>),
+    routine("vsprintf_s", print_safely::<u8, true>),
+    routine("vswprintf_s", print_safely::<u16, true>),
+    routine("_snprintf_s", print_truncated::<u8>),
+    routine("_snwprintf_s", print_truncated::<u16>),
+    routine("_vsnprintf_s", print_truncated_list::<u8>),
+    routine("_vsnwprintf_s", print_truncated_list::<u16>),
 ];
 
 /// `EINVAL`, `ERANGE` and `STRUNCATE`, which the safe routines return.
@@ -69,20 +67,33 @@ const AS_FITS: u64 = u64::MAX;
 /// A printing routine's result if the output does not fit.
 const FAILED: i32 = -1;
 
-pub const fn step<const WIDE: bool>() -> u64 {
-    if WIDE { 2 } else { 1 }
+pub const fn step<C: Unit>() -> u64 {
+    if C::WIDE { 2 } else { 1 }
+}
+
+/// A character: a byte or a UTF-16 unit.
+pub trait Unit: Pointee {
+    const WIDE: bool;
+}
+
+impl Unit for u8 {
+    const WIDE: bool = false;
+}
+
+impl Unit for u16 {
+    const WIDE: bool = true;
 }
 
 /// Reads the character at this index.
-pub fn read<const WIDE: bool>(context: &Context, text: u64, number: u64) -> u16 {
-    let at = text.wrapping_add(number.wrapping_mul(step::<WIDE>()));
-    if WIDE { context.read(at) } else { u16::from(context.read::<u8>(at)) }
+pub fn read<C: Unit>(context: &Context, text: u64, number: u64) -> u16 {
+    let at = text.wrapping_add(number.wrapping_mul(step::<C>()));
+    if C::WIDE { context.read(at) } else { u16::from(context.read::<u8>(at)) }
 }
 
 /// Reads the characters of a string, up to its end or the limit.
-pub fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Vec<u16> {
+pub fn text<C: Unit>(context: &Context, address: u64, limit: u64) -> Vec<u16> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let found = if WIDE {
+    let found = if C::WIDE {
         wide_string(address, limit)
     } else {
         let bytes = memory::read_c_string(address, limit);
@@ -92,9 +103,9 @@ pub fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Ve
 }
 
 /// Writes characters, starting at this index.
-pub fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &[u16]) {
-    let at = to.wrapping_add(number.wrapping_mul(step::<WIDE>()));
-    let bytes: Vec<u8> = if WIDE {
+pub fn write<C: Unit>(context: &Context, to: u64, number: u64, units: &[u16]) {
+    let at = to.wrapping_add(number.wrapping_mul(step::<C>()));
+    let bytes: Vec<u8> = if C::WIDE {
         units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
     } else {
         units.iter().map(|unit| (unit & 0xFF) as u8).collect()
@@ -103,29 +114,24 @@ pub fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &
 }
 
 /// Writes a string and its terminator.
-pub fn write_string<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    number: u64,
-    mut units: Vec<u16>,
-) {
+pub fn write_string<C: Unit>(context: &Context, to: u64, number: u64, mut units: Vec<u16>) {
     units.push(0);
-    write::<WIDE>(context, to, number, &units);
+    write::<C>(context, to, number, &units);
 }
 
 const fn count(units: &[u16]) -> u64 {
     units.len() as u64
 }
 
-fn length<const WIDE: bool>(context: &Context, address: u64) -> u64 {
-    limited_length::<WIDE>(context, address, u64::MAX)
+fn length<C: Unit>(context: &Context, address: At<C>) -> u64 {
+    limited_length::<C>(context, address, u64::MAX)
 }
 
-fn limited_length<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> u64 {
-    if address == 0 && limit != u64::MAX {
+fn limited_length<C: Unit>(context: &Context, address: At<C>, limit: u64) -> u64 {
+    if address.is_null() && limit != u64::MAX {
         return 0;
     }
-    count(&text::<WIDE>(context, address, limit))
+    count(&text::<C>(context, address.0, limit))
 }
 
 pub const fn lower(unit: u16) -> u16 {
@@ -158,18 +164,18 @@ pub const fn low_unit(character: i32) -> u16 {
     u16::from_le_bytes([low, high])
 }
 
-fn compare<const WIDE: bool, const FOLD: bool>(context: &Context, one: u64, other: u64) -> i32 {
-    compare_limited::<WIDE, FOLD>(context, one, other, u64::MAX)
+fn compare<C: Unit, const FOLD: bool>(context: &Context, one: At<C>, other: At<C>) -> i32 {
+    compare_limited::<C, FOLD>(context, one, other, u64::MAX)
 }
 
-fn compare_limited<const WIDE: bool, const FOLD: bool>(
+fn compare_limited<C: Unit, const FOLD: bool>(
     context: &Context,
-    one: u64,
-    other: u64,
+    one: At<C>,
+    other: At<C>,
     limit: u64,
 ) -> i32 {
     for number in 0..limit {
-        let mut pair = [one, other].map(|text| read::<WIDE>(context, text, number));
+        let mut pair = [one, other].map(|text| read::<C>(context, text.0, number));
         if FOLD {
             pair = pair.map(lower);
         }
@@ -185,145 +191,135 @@ fn compare_limited<const WIDE: bool, const FOLD: bool>(
 }
 
 /// Returns the address of the character at this index, or null.
-pub const fn at<const WIDE: bool>(address: u64, number: Option<usize>) -> u64 {
+pub const fn at<C: Unit>(address: u64, number: Option<usize>) -> u64 {
     match number {
-        Some(number) => address.wrapping_add(number as u64 * step::<WIDE>()),
+        Some(number) => address.wrapping_add(number as u64 * step::<C>()),
         None => 0,
     }
 }
 
 /// Returns a string with its terminator, because routines that search for a character can also find
 /// the terminator.
-fn with_end<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
-    let mut units = text::<WIDE>(context, address, u64::MAX);
+fn with_end<C: Unit>(context: &Context, address: u64) -> Vec<u16> {
+    let mut units = text::<C>(context, address, u64::MAX);
     units.push(0);
     units
 }
 
-fn find_narrow(context: &Context, address: u64, character: i32) -> u64 {
-    find::<false>(context, address, low_unit(character) & 0xFF)
+fn find_narrow(context: &Context, address: At<u8>, character: i32) -> At<u8> {
+    find::<u8>(context, address, low_unit(character) & 0xFF)
 }
 
-fn find_last_narrow(context: &Context, address: u64, character: i32) -> u64 {
-    find_last::<false>(context, address, low_unit(character) & 0xFF)
+fn find_last_narrow(context: &Context, address: At<u8>, character: i32) -> At<u8> {
+    find_last::<u8>(context, address, low_unit(character) & 0xFF)
 }
 
-fn find<const WIDE: bool>(context: &Context, address: u64, wanted: u16) -> u64 {
-    let units = with_end::<WIDE>(context, address);
-    at::<WIDE>(address, units.iter().position(|unit| *unit == wanted))
+fn find<C: Unit>(context: &Context, address: At<C>, wanted: u16) -> At<C> {
+    let units = with_end::<C>(context, address.0);
+    At::new(at::<C>(address.0, units.iter().position(|unit| *unit == wanted)))
 }
 
-fn find_last<const WIDE: bool>(context: &Context, address: u64, wanted: u16) -> u64 {
-    let units = with_end::<WIDE>(context, address);
-    at::<WIDE>(address, units.iter().rposition(|unit| *unit == wanted))
+fn find_last<C: Unit>(context: &Context, address: At<C>, wanted: u16) -> At<C> {
+    let units = with_end::<C>(context, address.0);
+    At::new(at::<C>(address.0, units.iter().rposition(|unit| *unit == wanted)))
 }
 
-fn find_text<const WIDE: bool>(context: &Context, address: u64, wanted: u64) -> u64 {
-    let units = text::<WIDE>(context, address, u64::MAX);
-    let wanted = text::<WIDE>(context, wanted, u64::MAX);
+fn find_text<C: Unit>(context: &Context, address: At<C>, wanted: At<C>) -> At<C> {
+    let units = text::<C>(context, address.0, u64::MAX);
+    let wanted = text::<C>(context, wanted.0, u64::MAX);
     if wanted.is_empty() {
         return address;
     }
     let mut windows = units.windows(wanted.len());
-    at::<WIDE>(address, windows.position(|window| window == wanted))
+    At::new(at::<C>(address.0, windows.position(|window| window == wanted)))
 }
 
-fn copy<const WIDE: bool>(context: &Context, to: u64, from: u64) -> u64 {
-    let units = text::<WIDE>(context, from, u64::MAX);
-    write_string::<WIDE>(context, to, 0, units);
+fn copy<C: Unit>(context: &Context, to: At<C>, from: At<C>) -> At<C> {
+    let units = text::<C>(context, from.0, u64::MAX);
+    write_string::<C>(context, to.0, 0, units);
     to
 }
 
 /// Copies up to `limit` characters, and fills the rest with zeros.
-fn copy_limited<const WIDE: bool>(context: &Context, to: u64, from: u64, limit: u64) -> u64 {
-    let units = text::<WIDE>(context, from, limit);
+fn copy_limited<C: Unit>(context: &Context, to: At<C>, from: At<C>, limit: u64) -> At<C> {
+    let units = text::<C>(context, from.0, limit);
     let length = count(&units);
-    write::<WIDE>(context, to, 0, &units);
+    write::<C>(context, to.0, 0, &units);
     for number in length..limit {
-        write::<WIDE>(context, to, number, &[0]);
+        write::<C>(context, to.0, number, &[0]);
     }
     to
 }
 
-fn append<const WIDE: bool>(context: &Context, to: u64, from: u64) -> u64 {
-    let start = length::<WIDE>(context, to);
-    let units = text::<WIDE>(context, from, u64::MAX);
-    write_string::<WIDE>(context, to, start, units);
+fn append<C: Unit>(context: &Context, to: At<C>, from: At<C>) -> At<C> {
+    let start = length::<C>(context, to);
+    let units = text::<C>(context, from.0, u64::MAX);
+    write_string::<C>(context, to.0, start, units);
     to
 }
 
-fn copy_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u64) -> i32 {
-    if to == 0 || size == 0 {
+fn copy_safely<C: Unit>(context: &Context, to: At<C>, size: u64, from: At<C>) -> i32 {
+    if to.is_null() || size == 0 {
         return INVALID;
     }
-    if from == 0 {
-        write::<WIDE>(context, to, 0, &[0]);
+    if from.is_null() {
+        write::<C>(context, to.0, 0, &[0]);
         return INVALID;
     }
-    store::<WIDE>(context, to, 0, size, text::<WIDE>(context, from, size))
+    store::<C>(context, to.0, 0, size, text::<C>(context, from.0, size))
 }
 
 /// Stores a string, starting at this index, or empties the buffer.
-pub fn store<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    number: u64,
-    size: u64,
-    units: Vec<u16>,
-) -> i32 {
+pub fn store<C: Unit>(context: &Context, to: u64, number: u64, size: u64, units: Vec<u16>) -> i32 {
     if number + count(&units) >= size {
-        write::<WIDE>(context, to, 0, &[0]);
+        write::<C>(context, to, 0, &[0]);
         return RANGE;
     }
-    write_string::<WIDE>(context, to, number, units);
+    write_string::<C>(context, to, number, units);
     0
 }
 
-fn copy_limited_safely<const WIDE: bool>(
+fn copy_limited_safely<C: Unit>(
     context: &Context,
-    to: u64,
+    to: At<C>,
     size: u64,
-    from: u64,
+    from: At<C>,
     limit: u64,
 ) -> i32 {
-    if to == 0 && size == 0 && limit == 0 {
+    if to.is_null() && size == 0 && limit == 0 {
         return 0;
     }
-    if to == 0 || size == 0 {
+    if to.is_null() || size == 0 {
         return INVALID;
     }
-    if limit == 0 || from == 0 {
-        write::<WIDE>(context, to, 0, &[0]);
+    if limit == 0 || from.is_null() {
+        write::<C>(context, to.0, 0, &[0]);
         return if limit == 0 { 0 } else { INVALID };
     }
-    let mut units = text::<WIDE>(context, from, limit.min(size));
+    let mut units = text::<C>(context, from.0, limit.min(size));
     if limit == AS_FITS && count(&units) >= size {
         units.truncate(usize::try_from(size - 1).unwrap_or(0));
-        write_string::<WIDE>(context, to, 0, units);
+        write_string::<C>(context, to.0, 0, units);
         return TRUNCATED;
     }
-    store::<WIDE>(context, to, 0, size, units)
+    store::<C>(context, to.0, 0, size, units)
 }
 
-fn append_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u64) -> i32 {
-    if to == 0 || size == 0 {
+fn append_safely<C: Unit>(context: &Context, to: At<C>, size: u64, from: At<C>) -> i32 {
+    if to.is_null() || size == 0 {
         return INVALID;
     }
-    let start = limited_length::<WIDE>(context, to, size);
-    if from == 0 || start == size {
-        write::<WIDE>(context, to, 0, &[0]);
+    let start = limited_length::<C>(context, to, size);
+    if from.is_null() || start == size {
+        write::<C>(context, to.0, 0, &[0]);
         return INVALID;
     }
-    store::<WIDE>(context, to, start, size, text::<WIDE>(context, from, size))
+    store::<C>(context, to.0, start, size, text::<C>(context, from.0, size))
 }
 
-fn formatted<const WIDE: bool>(
-    context: &Context,
-    address: u64,
-    mut arguments: Arguments,
-) -> Vec<u16> {
-    let units = text::<WIDE>(context, address, u64::MAX);
-    let width = if WIDE { Width::Wide } else { Width::Narrow };
+fn formatted<C: Unit>(context: &Context, address: u64, mut arguments: Arguments) -> Vec<u16> {
+    let units = text::<C>(context, address, u64::MAX);
+    let width = if C::WIDE { Width::Wide } else { Width::Narrow };
     let formatted: Formatted = context.checked(format(&units, width, &mut arguments));
     if formatted.converts {
         context.require_irql(
@@ -331,7 +327,7 @@ fn formatted<const WIDE: bool>(
             "with a directive for characters of the other width",
         );
     }
-    if WIDE {
+    if C::WIDE {
         formatted.to_wide()
     } else {
         formatted.to_narrow().into_iter().map(u16::from).collect()
@@ -343,35 +339,29 @@ fn as_int(units: &[u16]) -> i32 {
     i32::try_from(units.len()).unwrap_or(i32::MAX)
 }
 
-fn print_unlimited<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    format: u64,
-    _: u64,
-    _: u64,
-) -> i32 {
-    let units = formatted::<WIDE>(context, format, variadic(context, 2));
+fn print_unlimited<C: Unit>(context: &Context, to: At<C>, format: At<C>, _: u64, _: u64) -> i32 {
+    let units = formatted::<C>(context, format.0, variadic(context, 2));
     let length = as_int(&units);
-    write_string::<WIDE>(context, to, 0, units);
+    write_string::<C>(context, to.0, 0, units);
     length
 }
 
 /// Returns the arguments for a format: from a `va_list`, or after the first three parameters.
-fn arguments<const LIST: bool>(context: &Context, list: u64) -> Arguments {
-    if LIST { Arguments::at(list) } else { variadic(context, 3) }
+fn arguments<const LIST: bool>(context: &Context, list: At<u8>) -> Arguments {
+    if LIST { Arguments::at(list.0) } else { variadic(context, 3) }
 }
 
 /// Prints at most `size` characters. Stores the terminator only if it fits.
-fn print_limited<const WIDE: bool, const LIST: bool>(
+fn print_limited<C: Unit, const LIST: bool>(
     context: &Context,
-    to: u64,
+    to: At<C>,
     size: u64,
-    format: u64,
-    list: u64,
+    format: At<C>,
+    list: At<u8>,
 ) -> i32 {
-    let mut units = formatted::<WIDE>(context, format, arguments::<LIST>(context, list));
+    let mut units = formatted::<C>(context, format.0, arguments::<LIST>(context, list));
     let length = as_int(&units);
-    if to == 0 && size == 0 {
+    if to.is_null() && size == 0 {
         return length;
     }
     let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -380,49 +370,49 @@ fn print_limited<const WIDE: bool, const LIST: bool>(
         units.push(0);
     }
     units.truncate(size);
-    write::<WIDE>(context, to, 0, &units);
+    write::<C>(context, to.0, 0, &units);
     if fits { length } else { FAILED }
 }
 
 /// Prints output that must fit. If it does not fit, empties the buffer.
-fn print_safely<const WIDE: bool, const LIST: bool>(
+fn print_safely<C: Unit, const LIST: bool>(
     context: &Context,
-    to: u64,
+    to: At<C>,
     size: u64,
-    format: u64,
-    list: u64,
+    format: At<C>,
+    list: At<u8>,
 ) -> i32 {
-    if to == 0 || size == 0 || format == 0 {
+    if to.is_null() || size == 0 || format.is_null() {
         return FAILED;
     }
-    let units = formatted::<WIDE>(context, format, arguments::<LIST>(context, list));
+    let units = formatted::<C>(context, format.0, arguments::<LIST>(context, list));
     let length = as_int(&units);
-    if store::<WIDE>(context, to, 0, size, units) == 0 { length } else { FAILED }
+    if store::<C>(context, to.0, 0, size, units) == 0 { length } else { FAILED }
 }
 
-fn print_truncated<const WIDE: bool>(
+fn print_truncated<C: Unit>(
     context: &Context,
-    to: u64,
+    to: At<C>,
     size: u64,
     limit: u64,
-    format: u64,
+    format: At<C>,
 ) -> i32 {
-    print_within::<WIDE>(context, [to, size, limit, format], variadic(context, 4))
+    print_within::<C>(context, [to.0, size, limit, format.0], variadic(context, 4))
 }
 
-fn print_truncated_list<const WIDE: bool>(
+fn print_truncated_list<C: Unit>(
     context: &Context,
-    to: u64,
+    to: At<C>,
     size: u64,
     limit: u64,
-    format: u64,
-    list: u64,
+    format: At<C>,
+    list: At<u8>,
 ) -> i32 {
-    print_within::<WIDE>(context, [to, size, limit, format], Arguments::at(list))
+    print_within::<C>(context, [to.0, size, limit, format.0], Arguments::at(list.0))
 }
 
 /// Prints at most `limit` characters of the output, and the terminator.
-fn print_within<const WIDE: bool>(
+fn print_within<C: Unit>(
     context: &Context,
     [to, size, limit, format]: [u64; 4],
     arguments: Arguments,
@@ -430,10 +420,10 @@ fn print_within<const WIDE: bool>(
     if format == 0 || to == 0 || size == 0 {
         return FAILED;
     }
-    let mut units = formatted::<WIDE>(context, format, arguments);
+    let mut units = formatted::<C>(context, format, arguments);
     let length = as_int(&units);
     let room = if limit == AS_FITS { size - 1 } else { limit };
     let is_cut = count(&units) > room;
     units.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-    if store::<WIDE>(context, to, 0, size, units) == 0 && !is_cut { length } else { FAILED }
+    if store::<C>(context, to, 0, size, units) == 0 && !is_cut { length } else { FAILED }
 }

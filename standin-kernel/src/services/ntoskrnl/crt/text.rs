@@ -1,50 +1,49 @@
-//! More C runtime routines for strings and characters. `WIDE` selects routines for UTF-16 strings.
+//! More C runtime routines for strings and characters. `C` is the type of the characters.
 
-use super::strings::{INVALID, RANGE, at, low_unit, lower, read, text, upper, write, write_string};
+use super::strings::{
+    INVALID, RANGE, Unit, at, low_unit, lower, read, text, upper, write, write_string,
+};
 use crate::{
-    execution::routine::{Argument, Routine},
-    ground::irql::Irql,
+    execution::routine::{Argument, At, routine},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("_strlwr", HIGH, Routine::of(change_case::<false, false>)),
-    ("_wcslwr", HIGH, Routine::of(change_case::<true, false>)),
-    ("_strupr", HIGH, Routine::of(change_case::<false, true>)),
-    ("_wcsupr", HIGH, Routine::of(change_case::<true, true>)),
-    ("_wcslwr_s", HIGH, Routine::of(change_case_safely::<true, false>)),
-    ("_wcsupr_s", HIGH, Routine::of(change_case_safely::<true, true>)),
-    ("_strrev", HIGH, Routine::of(reverse::<false>)),
-    ("_wcsrev", HIGH, Routine::of(reverse::<true>)),
-    ("_strset", HIGH, Routine::of(fill_narrow)),
-    ("_wcsset", HIGH, Routine::of(fill::<true>)),
-    ("strncat", HIGH, Routine::of(append_limited::<false>)),
-    ("wcsncat", HIGH, Routine::of(append_limited::<true>)),
-    ("strncat_s", HIGH, Routine::of(append_safely::<false>)),
-    ("wcsncat_s", HIGH, Routine::of(append_safely::<true>)),
-    ("strspn", HIGH, Routine::of(span::<false, true>)),
-    ("wcsspn", HIGH, Routine::of(span::<true, true>)),
-    ("strcspn", HIGH, Routine::of(span::<false, false>)),
-    ("wcscspn", HIGH, Routine::of(span::<true, false>)),
-    ("strpbrk", HIGH, Routine::of(find_any::<false>)),
-    ("wcspbrk", HIGH, Routine::of(find_any::<true>)),
-    ("strtok_s", HIGH, Routine::of(token::<false>)),
-    ("wcstok_s", HIGH, Routine::of(token::<true>)),
-    ("isalnum", HIGH, Routine::of(is_alphanumeric::<i32>)),
-    ("isalpha", HIGH, Routine::of(is_alphabetic::<i32>)),
-    ("isdigit", HIGH, Routine::of(is_digit::<i32>)),
-    ("islower", HIGH, Routine::of(is_lower)),
-    ("isprint", HIGH, Routine::of(is_printable)),
-    ("isspace", HIGH, Routine::of(is_space::<i32>)),
-    ("isupper", HIGH, Routine::of(is_upper)),
-    ("isxdigit", HIGH, Routine::of(is_hex_digit::<i32>)),
-    ("iswalnum", HIGH, Routine::of(is_alphanumeric::<u16>)),
-    ("iswalpha", HIGH, Routine::of(is_alphabetic::<u16>)),
-    ("iswdigit", HIGH, Routine::of(is_digit::<u16>)),
-    ("iswspace", HIGH, Routine::of(is_space::<u16>)),
-    ("iswxdigit", HIGH, Routine::of(is_hex_digit::<u16>)),
+    routine("_strlwr", change_case::<u8, false>),
+    routine("_wcslwr", change_case::<u16, false>),
+    routine("_strupr", change_case::<u8, true>),
+    routine("_wcsupr", change_case::<u16, true>),
+    routine("_wcslwr_s", change_case_safely::<u16, false>),
+    routine("_wcsupr_s", change_case_safely::<u16, true>),
+    routine("_strrev", reverse::<u8>),
+    routine("_wcsrev", reverse::<u16>),
+    routine("_strset", fill_narrow),
+    routine("_wcsset", fill::<u16>),
+    routine("strncat", append_limited::<u8>),
+    routine("wcsncat", append_limited::<u16>),
+    routine("strncat_s", append_safely::<u8>),
+    routine("wcsncat_s", append_safely::<u16>),
+    routine("strspn", span::<u8, true>),
+    routine("wcsspn", span::<u16, true>),
+    routine("strcspn", span::<u8, false>),
+    routine("wcscspn", span::<u16, false>),
+    routine("strpbrk", find_any::<u8>),
+    routine("wcspbrk", find_any::<u16>),
+    routine("strtok_s", token::<u8>),
+    routine("wcstok_s", token::<u16>),
+    routine("isalnum", is_alphanumeric::<i32>),
+    routine("isalpha", is_alphabetic::<i32>),
+    routine("isdigit", is_digit::<i32>),
+    routine("islower", is_lower),
+    routine("isprint", is_printable),
+    routine("isspace", is_space::<i32>),
+    routine("isupper", is_upper),
+    routine("isxdigit", is_hex_digit::<i32>),
+    routine("iswalnum", is_alphanumeric::<u16>),
+    routine("iswalpha", is_alphabetic::<u16>),
+    routine("iswdigit", is_digit::<u16>),
+    routine("iswspace", is_space::<u16>),
+    routine("iswxdigit", is_hex_digit::<u16>),
 ];
 
 /// A character from a string, or an `int`.
@@ -90,127 +89,121 @@ fn is_hex_digit<T: Character>(_context: &Context, character: T) -> i32 {
     class(character, u8::is_ascii_hexdigit)
 }
 
-fn change_case<const WIDE: bool, const UPPER: bool>(context: &Context, address: u64) -> u64 {
-    let units = text::<WIDE>(context, address, u64::MAX);
+fn change_case<C: Unit, const UPPER: bool>(context: &Context, address: At<C>) -> At<C> {
+    let units = text::<C>(context, address.0, u64::MAX);
     let change = if UPPER { upper } else { lower };
     let units: Vec<u16> = units.into_iter().map(change).collect();
-    write::<WIDE>(context, address, 0, &units);
+    write::<C>(context, address.0, 0, &units);
     address
 }
 
-fn change_case_safely<const WIDE: bool, const UPPER: bool>(
+fn change_case_safely<C: Unit, const UPPER: bool>(
     context: &Context,
-    address: u64,
+    address: At<C>,
     size: u64,
 ) -> i32 {
-    if address == 0 || size == 0 {
+    if address.is_null() || size == 0 {
         return INVALID;
     }
-    let length = text::<WIDE>(context, address, size).len() as u64;
+    let length = text::<C>(context, address.0, size).len() as u64;
     if length == size {
-        write::<WIDE>(context, address, 0, &[0]);
+        write::<C>(context, address.0, 0, &[0]);
         return INVALID;
     }
-    change_case::<WIDE, UPPER>(context, address);
+    change_case::<C, UPPER>(context, address);
     0
 }
 
-fn reverse<const WIDE: bool>(context: &Context, address: u64) -> u64 {
-    let mut units = text::<WIDE>(context, address, u64::MAX);
+fn reverse<C: Unit>(context: &Context, address: At<C>) -> At<C> {
+    let mut units = text::<C>(context, address.0, u64::MAX);
     units.reverse();
-    write::<WIDE>(context, address, 0, &units);
+    write::<C>(context, address.0, 0, &units);
     address
 }
 
 /// Replaces each character of a string.
-fn fill<const WIDE: bool>(context: &Context, address: u64, unit: u16) -> u64 {
-    let length = text::<WIDE>(context, address, u64::MAX).len();
-    write::<WIDE>(context, address, 0, &vec![unit; length]);
+fn fill<C: Unit>(context: &Context, address: At<C>, unit: u16) -> At<C> {
+    let length = text::<C>(context, address.0, u64::MAX).len();
+    write::<C>(context, address.0, 0, &vec![unit; length]);
     address
 }
 
-fn fill_narrow(context: &Context, address: u64, character: i32) -> u64 {
-    fill::<false>(context, address, low_unit(character))
+fn fill_narrow(context: &Context, address: At<u8>, character: i32) -> At<u8> {
+    fill::<u8>(context, address, low_unit(character))
 }
 
-fn append_limited<const WIDE: bool>(context: &Context, to: u64, from: u64, limit: u64) -> u64 {
-    let start = text::<WIDE>(context, to, u64::MAX).len() as u64;
-    let units = text::<WIDE>(context, from, limit);
-    write_string::<WIDE>(context, to, start, units);
+fn append_limited<C: Unit>(context: &Context, to: At<C>, from: At<C>, limit: u64) -> At<C> {
+    let start = text::<C>(context, to.0, u64::MAX).len() as u64;
+    let units = text::<C>(context, from.0, limit);
+    write_string::<C>(context, to.0, start, units);
     to
 }
 
 /// Appends at most `limit` characters. If they do not fit, empties the buffer.
-fn append_safely<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    size: u64,
-    from: u64,
-    limit: u64,
-) -> i32 {
+fn append_safely<C: Unit>(context: &Context, to: At<C>, size: u64, from: At<C>, limit: u64) -> i32 {
     /// `_TRUNCATE` and `STRUNCATE`.
     const AS_FITS: u64 = u64::MAX;
     const TRUNCATED: i32 = 80;
-    if to == 0 || size == 0 {
+    if to.is_null() || size == 0 {
         return INVALID;
     }
-    let start = text::<WIDE>(context, to, size).len() as u64;
-    if from == 0 || start == size {
-        write::<WIDE>(context, to, 0, &[0]);
+    let start = text::<C>(context, to.0, size).len() as u64;
+    if from.is_null() || start == size {
+        write::<C>(context, to.0, 0, &[0]);
         return INVALID;
     }
     let room = size - start - 1;
-    let mut units = text::<WIDE>(context, from, limit.min(room + 1));
+    let mut units = text::<C>(context, from.0, limit.min(room + 1));
     if units.len() as u64 <= room {
-        write_string::<WIDE>(context, to, start, units);
+        write_string::<C>(context, to.0, start, units);
         return 0;
     }
     if limit != AS_FITS {
-        write::<WIDE>(context, to, 0, &[0]);
+        write::<C>(context, to.0, 0, &[0]);
         return RANGE;
     }
     units.truncate(usize::try_from(room).unwrap_or(0));
-    write_string::<WIDE>(context, to, start, units);
+    write_string::<C>(context, to.0, start, units);
     TRUNCATED
 }
 
 /// Returns the number of characters at the start of a string that are all in a set or, if `IN_SET`
 /// is not set, all outside it.
-fn span<const WIDE: bool, const IN_SET: bool>(context: &Context, address: u64, set: u64) -> u64 {
-    let set = text::<WIDE>(context, set, u64::MAX);
-    let units = text::<WIDE>(context, address, u64::MAX);
+fn span<C: Unit, const IN_SET: bool>(context: &Context, address: At<C>, set: At<C>) -> u64 {
+    let set = text::<C>(context, set.0, u64::MAX);
+    let units = text::<C>(context, address.0, u64::MAX);
     let counted = units.iter().take_while(|unit| set.contains(unit) == IN_SET);
     counted.count() as u64
 }
 
-fn find_any<const WIDE: bool>(context: &Context, address: u64, set: u64) -> u64 {
-    let set = text::<WIDE>(context, set, u64::MAX);
-    let units = text::<WIDE>(context, address, u64::MAX);
-    at::<WIDE>(address, units.iter().position(|unit| set.contains(unit)))
+fn find_any<C: Unit>(context: &Context, address: At<C>, set: At<C>) -> At<C> {
+    let set = text::<C>(context, set.0, u64::MAX);
+    let units = text::<C>(context, address.0, u64::MAX);
+    At::new(at::<C>(address.0, units.iter().position(|unit| set.contains(unit))))
 }
 
 /// Returns the next part of a string between separators, and overwrites the separator after it.
 /// `rest` is the address of the caller's variable for the address of the remaining string.
-fn token<const WIDE: bool>(context: &Context, address: u64, separators: u64, rest: u64) -> u64 {
-    let start = if address == 0 { context.read(rest) } else { address };
-    if start == 0 {
-        return 0;
+fn token<C: Unit>(context: &Context, address: At<C>, separators: At<C>, rest: At<u64>) -> At<C> {
+    let start = if address.is_null() { At::new(rest.read(context)) } else { address };
+    if start.0 == 0 {
+        return At::NULL;
     }
-    let first = start.wrapping_add(offset::<WIDE>(span::<WIDE, true>(context, start, separators)));
-    if read::<WIDE>(context, first, 0) == 0 {
-        context.write(rest, &first);
-        return 0;
+    let first = start.0.wrapping_add(offset::<C>(span::<C, true>(context, start, separators)));
+    if read::<C>(context, first, 0) == 0 {
+        context.write(rest.0, &first);
+        return At::NULL;
     }
-    let length = span::<WIDE, false>(context, first, separators);
-    let mut after = first.wrapping_add(offset::<WIDE>(length));
-    if read::<WIDE>(context, after, 0) != 0 {
-        write::<WIDE>(context, after, 0, &[0]);
-        after = after.wrapping_add(offset::<WIDE>(1));
+    let length = span::<C, false>(context, At::new(first), separators);
+    let mut after = first.wrapping_add(offset::<C>(length));
+    if read::<C>(context, after, 0) != 0 {
+        write::<C>(context, after, 0, &[0]);
+        after = after.wrapping_add(offset::<C>(1));
     }
-    context.write(rest, &after);
-    first
+    context.write(rest.0, &after);
+    At::new(first)
 }
 
-const fn offset<const WIDE: bool>(count: u64) -> u64 {
-    if WIDE { count.wrapping_mul(2) } else { count }
+const fn offset<C: Unit>(count: u64) -> u64 {
+    if C::WIDE { count.wrapping_mul(2) } else { count }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, arena::Block, irql::Irql},
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{NtResult, NtStatus, abi::ObjectAttributesNt, arena::Block, opaque::CallbackObject},
     services::ntoskrnl::{
         context::{Context, Entries},
         ob::{
@@ -15,13 +15,11 @@ use crate::{
     },
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ExCreateCallback", APC, Routine::of(create)),
-    ("ExRegisterCallback", APC, Routine::of(register)),
-    ("ExUnregisterCallback", APC, Routine::of(unregister)),
-    ("ExNotifyCallback", Irql::DISPATCH_LEVEL, Routine::of(notify)),
+    routine("ExCreateCallback", create),
+    routine("ExRegisterCallback", register),
+    routine("ExUnregisterCallback", unregister),
+    routine("ExNotifyCallback", notify),
 ];
 
 #[derive(Default)]
@@ -50,11 +48,11 @@ struct Registration {
 fn create(
     context: &Context,
     object: At<u64>,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     may_create: bool,
     multiple: bool,
 ) -> NtResult {
-    let attributes = object_attributes::read(context, attributes)?;
+    let attributes = object_attributes::read(context, attributes.0)?;
     let opened = if attributes.name.is_empty() {
         Err(NtStatus::UNSUCCESSFUL)
     } else {
@@ -84,44 +82,54 @@ fn create(
         }
     };
     drop(state);
-    handles::reference(context, address);
+    handles::reference(context, At::new(address));
     object.write(context, address);
     Ok(())
 }
 
 /// Registers a routine. Returns null if the object allows only one routine and already has one.
-fn register(context: &Context, object: u64, routine: u64, its_context: u64) -> u64 {
+fn register(
+    context: &Context,
+    object: At<CallbackObject>,
+    routine: Callback,
+    its_context: Memory,
+) -> Memory {
     let registered = context.with_state(|Callbacks { objects, registrations }| {
-        let multiple = objects.get(&object)?.multiple;
-        if !multiple && registrations.iter().any(|(_, one)| one.object == object) {
+        let multiple = objects.get(&object.0)?.multiple;
+        if !multiple && registrations.iter().any(|(_, one)| one.object == object.0) {
             return Some(0);
         }
         let memory = Block::zeroed(0x40);
         let address = memory.address();
-        let registration = Registration { object, routine, context: its_context, _memory: memory };
+        let registration = Registration {
+            object: object.0,
+            routine: routine.0,
+            context: its_context.0,
+            _memory: memory,
+        };
         registrations.push((address, registration));
         Some(address)
     });
-    registered.unwrap_or_else(|| context.stop_for_wrong(object, "a callback object"))
+    At::new(registered.unwrap_or_else(|| context.stop_for_wrong(object.0, "a callback object")))
 }
 
-fn unregister(context: &Context, registration: u64) {
+fn unregister(context: &Context, registration: Memory) {
     let removed = context.with_state(|all: &mut Callbacks| {
-        all.registrations.extract_if(.., |(address, _)| *address == registration).count()
+        all.registrations.extract_if(.., |(address, _)| *address == registration.0).count()
     });
     if removed == 0 {
-        context.stop_for_wrong(registration, "a registration");
+        context.stop_for_wrong(registration.0, "a registration");
     }
 }
 
 /// Calls the registered routines in the order in which they were registered.
-fn notify(context: &Context, object: u64, argument_1: u64, argument_2: u64) {
+fn notify(context: &Context, object: Memory, argument_1: Memory, argument_2: Memory) {
     let routines: Vec<(u64, u64)> = context.with_state(|all: &mut Callbacks| {
-        let registered = all.registrations.iter().filter(|(_, one)| one.object == object);
+        let registered = all.registrations.iter().filter(|(_, one)| one.object == object.0);
         registered.map(|(_, one)| (one.routine, one.context)).collect()
     });
     for (routine, its_context) in routines {
-        let arguments = [its_context, argument_1, argument_2];
+        let arguments = [its_context, argument_1.0, argument_2.0];
         context.call_driver("the callback object's routine", routine, arguments);
     }
 }

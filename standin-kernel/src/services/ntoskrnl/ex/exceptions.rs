@@ -5,18 +5,16 @@
 //! normally.
 
 use crate::{
-    execution::{identity::Identity, routine::Routine},
-    ground::{NtStatus, irql::Irql},
+    execution::{identity::Identity, routine::routine},
+    ground::NtStatus,
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ExRaiseStatus", APC, Routine::of(raise_status)),
-    ("ExRaiseAccessViolation", APC, Routine::of(raise_access_violation)),
-    ("ExRaiseDatatypeMisalignment", APC, Routine::of(raise_misalignment)),
-    ("ExGetPreviousMode", Irql::DISPATCH_LEVEL, Routine::of(previous_mode)),
+    routine("ExRaiseStatus", raise_status),
+    routine("ExRaiseAccessViolation", raise_access_violation),
+    routine("ExRaiseDatatypeMisalignment", raise_misalignment),
+    routine("ExGetPreviousMode", previous_mode),
 ];
 
 /// `STATUS_DATATYPE_MISALIGNMENT`.

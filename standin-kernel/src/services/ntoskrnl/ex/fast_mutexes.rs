@@ -1,7 +1,7 @@
 //! Fast mutexes.
 
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, routine},
     ground::{abi::FastMutex, irql::Irql},
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -12,11 +12,11 @@ use crate::{
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExAcquireFastMutex", APC, Routine::of(acquire_fast)),
-    ("ExTryToAcquireFastMutex", APC, Routine::of(try_fast)),
-    ("ExReleaseFastMutex", APC, Routine::of(release_fast)),
-    ("ExAcquireFastMutexUnsafe", APC, Routine::of(acquire_plain)),
-    ("ExReleaseFastMutexUnsafe", APC, Routine::of(release_plain)),
+    routine("ExAcquireFastMutex", acquire_fast),
+    routine("ExTryToAcquireFastMutex", try_fast),
+    routine("ExReleaseFastMutex", release_fast),
+    routine("ExAcquireFastMutexUnsafe", acquire_plain),
+    routine("ExReleaseFastMutexUnsafe", release_plain),
 ];
 
 /// Raises the IRQL, and stores the previous IRQL in the mutex.
@@ -26,25 +26,25 @@ fn raise(context: &Context, mutex: u64) {
     context.write(at, &u32::from(before.number()));
 }
 
-fn acquire_fast(context: &Context, mutex: u64) {
-    take(context, mutex);
-    raise(context, mutex);
+fn acquire_fast(context: &Context, mutex: At<FastMutex>) {
+    take(context, mutex.0);
+    raise(context, mutex.0);
 }
 
-fn try_fast(context: &Context, mutex: u64) -> bool {
-    let taken = try_take(context, mutex);
+fn try_fast(context: &Context, mutex: At<FastMutex>) -> bool {
+    let taken = try_take(context, mutex.0);
     if taken {
-        raise(context, mutex);
+        raise(context, mutex.0);
     }
     taken
 }
 
-fn release_fast(context: &Context, mutex: u64) {
+fn release_fast(context: &Context, mutex: At<FastMutex>) {
     context.require_at_least(APC);
-    let value = give_back(context, mutex);
+    let value = give_back(context, mutex.0);
     context.lower_irql(Irql::from_number((value.old_irql & 0xFF) as u8));
 }
 
-fn acquire_plain(context: &Context, mutex: u64) {
-    take(context, mutex);
+fn acquire_plain(context: &Context, mutex: At<FastMutex>) {
+    take(context, mutex.0);
 }

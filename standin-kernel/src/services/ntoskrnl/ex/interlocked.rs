@@ -1,10 +1,11 @@
 //! Lists and numbers that routines change atomically, with or without a spin lock.
 
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, routine},
     ground::{
         irql::Irql,
         memory::{self, BadAddress},
+        opaque::{InterlockedEntry, InterlockedList, ListEntry, SingleListEntry},
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -12,20 +13,18 @@ use crate::{
     },
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ExInterlockedInsertHeadList", HIGH, Routine::of(insert_head)),
-    ("ExInterlockedInsertTailList", HIGH, Routine::of(insert_tail)),
-    ("ExInterlockedRemoveHeadList", HIGH, Routine::of(remove_head)),
-    ("ExInterlockedPushEntryList", HIGH, Routine::of(push_entry)),
-    ("ExInterlockedPopEntryList", HIGH, Routine::of(pop_entry)),
-    ("ExInterlockedAddUlong", HIGH, Routine::of(add_ulong)),
-    ("InitializeSListHead", HIGH, Routine::of(initialize_slist)),
-    ("ExpInterlockedPushEntrySList", HIGH, Routine::of(push_slist)),
-    ("ExpInterlockedPopEntrySList", HIGH, Routine::of(pop_slist)),
-    ("ExpInterlockedFlushSList", HIGH, Routine::of(flush_slist)),
-    ("ExQueryDepthSList", HIGH, Routine::of(slist_depth)),
+    routine("ExInterlockedInsertHeadList", insert_head),
+    routine("ExInterlockedInsertTailList", insert_tail),
+    routine("ExInterlockedRemoveHeadList", remove_head),
+    routine("ExInterlockedPushEntryList", push_entry),
+    routine("ExInterlockedPopEntryList", pop_entry),
+    routine("ExInterlockedAddUlong", add_ulong),
+    routine("InitializeSListHead", initialize_slist),
+    routine("ExpInterlockedPushEntrySList", push_slist),
+    routine("ExpInterlockedPopEntrySList", pop_slist),
+    routine("ExpInterlockedFlushSList", flush_slist),
+    routine("ExQueryDepthSList", slist_depth),
 ];
 
 /// Runs `body` with a lock held and interrupts masked.
@@ -44,56 +43,71 @@ fn neighbour(context: &Context, head: u64, link: u64) -> u64 {
     if entry == head { 0 } else { entry }
 }
 
-fn insert_head(context: &Context, head: At<u64>, entry: u64, lock: u64) -> u64 {
-    locked(context, lock, || {
+fn insert_head(
+    context: &Context,
+    head: At<ListEntry>,
+    entry: At<ListEntry>,
+    lock: At<u64>,
+) -> At<ListEntry> {
+    At::new(locked(context, lock.0, || {
         let first = neighbour(context, head.0, 0);
-        let after = head.read(context);
-        insert_between(context, entry, head.0, after);
+        let after: u64 = context.read(head.0);
+        insert_between(context, entry.0, head.0, after);
         first
-    })
+    }))
 }
 
-fn insert_tail(context: &Context, head: u64, entry: u64, lock: u64) -> u64 {
-    locked(context, lock, || {
-        let last = neighbour(context, head, BACK);
-        let before: u64 = context.read(head.wrapping_add(BACK));
-        insert_between(context, entry, before, head);
+fn insert_tail(
+    context: &Context,
+    head: At<ListEntry>,
+    entry: At<ListEntry>,
+    lock: At<u64>,
+) -> At<ListEntry> {
+    At::new(locked(context, lock.0, || {
+        let last = neighbour(context, head.0, BACK);
+        let before: u64 = context.read(head.0.wrapping_add(BACK));
+        insert_between(context, entry.0, before, head.0);
         last
-    })
+    }))
 }
 
-fn remove_head(context: &Context, head: u64, lock: u64) -> u64 {
-    locked(context, lock, || {
-        let first = neighbour(context, head, 0);
+fn remove_head(context: &Context, head: At<ListEntry>, lock: At<u64>) -> At<ListEntry> {
+    At::new(locked(context, lock.0, || {
+        let first = neighbour(context, head.0, 0);
         if first != 0 {
             unlink(context, first);
         }
         first
-    })
+    }))
 }
 
-fn push_entry(context: &Context, head: At<u64>, entry: At<u64>, lock: u64) -> u64 {
-    locked(context, lock, || {
-        let first = head.read(context);
-        entry.write(context, first);
-        head.write(context, entry.0);
+fn push_entry(
+    context: &Context,
+    head: At<SingleListEntry>,
+    entry: At<SingleListEntry>,
+    lock: At<u64>,
+) -> At<SingleListEntry> {
+    At::new(locked(context, lock.0, || {
+        let first: u64 = context.read(head.0);
+        context.write(entry.0, &first);
+        context.write(head.0, &entry.0);
         first
-    })
+    }))
 }
 
-fn pop_entry(context: &Context, head: At<u64>, lock: u64) -> u64 {
-    locked(context, lock, || {
-        let first = head.read(context);
+fn pop_entry(context: &Context, head: At<SingleListEntry>, lock: At<u64>) -> At<SingleListEntry> {
+    At::new(locked(context, lock.0, || {
+        let first: u64 = context.read(head.0);
         if first != 0 {
             let next: u64 = context.read(first);
-            head.write(context, next);
+            context.write(head.0, &next);
         }
         first
-    })
+    }))
 }
 
-fn add_ulong(context: &Context, addend: At<u32>, increment: u32, lock: u64) -> u32 {
-    locked(context, lock, || {
+fn add_ulong(context: &Context, addend: At<u32>, increment: u32, lock: At<u64>) -> u32 {
+    locked(context, lock.0, || {
         let before = addend.read(context);
         addend.write(context, before.wrapping_add(increment));
         before
@@ -125,45 +139,49 @@ fn change_slist<R>(
     })
 }
 
-fn initialize_slist(context: &Context, head: u64) {
-    if !head.is_multiple_of(16) {
+fn initialize_slist(context: &Context, head: At<InterlockedList>) {
+    if !head.0.is_multiple_of(16) {
         context.stop_for_misuse("with a list header that is not aligned to 16 bytes");
     }
-    context.write(head, &[0_u64; 2]);
+    context.write(head.0, &[0_u64; 2]);
 }
 
-fn push_slist(context: &Context, head: u64, entry: u64) -> u64 {
-    if !entry.is_multiple_of(16) {
+fn push_slist(
+    context: &Context,
+    head: At<InterlockedList>,
+    entry: At<InterlockedEntry>,
+) -> At<InterlockedEntry> {
+    if !entry.0.is_multiple_of(16) {
         context.stop_for_misuse("with a list entry that is not aligned to 16 bytes");
     }
-    change_slist(context, head, |header| {
+    At::new(change_slist(context, head.0, |header| {
         let first = header[1] & !0xF;
-        memory::write(entry, &first)?;
-        header[1] = entry;
+        memory::write(entry.0, &first)?;
+        header[1] = entry.0;
         header[0] = (header[0] & !DEPTH) | (header[0].wrapping_add(1) & DEPTH);
         Ok(first)
-    })
+    }))
 }
 
-fn pop_slist(context: &Context, head: u64) -> u64 {
-    change_slist(context, head, |header| {
+fn pop_slist(context: &Context, head: At<InterlockedList>) -> At<InterlockedEntry> {
+    At::new(change_slist(context, head.0, |header| {
         let first = header[1] & !0xF;
         if first != 0 {
             header[1] = memory::read(first)?;
             header[0] = (header[0] & !DEPTH) | (header[0].wrapping_sub(1) & DEPTH);
         }
         Ok(first)
-    })
+    }))
 }
 
-fn flush_slist(context: &Context, head: u64) -> u64 {
-    change_slist(context, head, |header| {
+fn flush_slist(context: &Context, head: At<InterlockedList>) -> At<InterlockedEntry> {
+    At::new(change_slist(context, head.0, |header| {
         header[0] &= !DEPTH;
         Ok(std::mem::take(&mut header[1]) & !0xF)
-    })
+    }))
 }
 
-fn slist_depth(context: &Context, head: u64) -> u16 {
-    let header: SListHeader = context.read(head);
+fn slist_depth(context: &Context, head: At<InterlockedList>) -> u16 {
+    let header: SListHeader = context.read(head.0);
     (header[0] & DEPTH) as u16
 }

@@ -6,13 +6,14 @@ use zerocopy::FromZeros;
 
 use super::pool;
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{NtResult, NtStatus, abi::Lookaside, irql::Irql},
+    execution::routine::{At, Callback, low_half, routine},
+    ground::{
+        NtResult, NtStatus,
+        abi::{Lookaside, Pointee},
+        opaque::{LookasideEx, NonPagedLookaside, PagedLookaside},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
-
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
 
 /// `NonPagedPool`. With `POOL_NX_ALLOCATION`, it is `NonPagedPoolNx`.
 const NON_PAGED_POOL: u32 = 0;
@@ -20,13 +21,13 @@ const NON_PAGED_POOL: u32 = 0;
 const PAGED_POOL: u32 = 1;
 
 pub const ENTRIES: Entries = &[
-    ("ExInitializeNPagedLookasideList", DISPATCH, Routine::of(initialize_of::<NON_PAGED_POOL>)),
-    ("ExInitializePagedLookasideList", APC, Routine::of(initialize_of::<PAGED_POOL>)),
-    ("ExInitializeLookasideListEx", DISPATCH, Routine::of(initialize_ex)),
-    ("ExDeleteNPagedLookasideList", DISPATCH, Routine::of(delete_list)),
-    ("ExDeletePagedLookasideList", APC, Routine::of(delete_list)),
-    ("ExDeleteLookasideListEx", DISPATCH, Routine::of(delete_list)),
-    ("ExFlushLookasideListEx", DISPATCH, Routine::of(flush_list)),
+    routine("ExInitializeNPagedLookasideList", initialize_of::<NonPagedLookaside, NON_PAGED_POOL>),
+    routine("ExInitializePagedLookasideList", initialize_of::<PagedLookaside, PAGED_POOL>),
+    routine("ExInitializeLookasideListEx", initialize_ex),
+    routine("ExDeleteNPagedLookasideList", delete_list::<NonPagedLookaside>),
+    routine("ExDeletePagedLookasideList", delete_list::<PagedLookaside>),
+    routine("ExDeleteLookasideListEx", delete_list::<LookasideEx>),
+    routine("ExFlushLookasideListEx", flush_list),
 ];
 
 /// The lookaside lists, by address. The value is set for lists from `ExInitializeLookasideListEx`.
@@ -64,25 +65,25 @@ fn initialize_list(
 /// The default routines of a list.
 const DEFAULTS: [&str; 2] = ["ExAllocatePoolWithTag", "ExFreePool"];
 
-fn initialize_of<const POOL: u32>(
+fn initialize_of<T: Pointee, const POOL: u32>(
     context: &Context,
-    list: u64,
-    allocate: u64,
-    free: u64,
+    list: At<T>,
+    allocate: Callback,
+    free: Callback,
     flags: u32,
     size: u64,
     tag: u32,
     _depth: u16,
 ) {
-    initialize_list(context, list, [allocate, free], (POOL | flags, size, tag), false);
+    initialize_list(context, list.0, [allocate.0, free.0], (POOL | flags, size, tag), false);
 }
 
 /// Initializes a list whose routines receive the list as a parameter.
 fn initialize_ex(
     context: &Context,
-    list: u64,
-    allocate: u64,
-    free: u64,
+    list: At<LookasideEx>,
+    allocate: Callback,
+    free: Callback,
     kind: u32,
     flags: u32,
     size: u64,
@@ -92,16 +93,16 @@ fn initialize_ex(
     if flags & !3 != 0 || size == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    initialize_list(context, list, [allocate, free], (kind, size, tag), true);
+    initialize_list(context, list.0, [allocate.0, free.0], (kind, size, tag), true);
     Ok(())
 }
 
 /// Frees the entries of a list.
-fn flush_list(context: &Context, list: u64) {
-    let Some(is_extended) = context.state().get::<Lists>().0.get(&list).copied() else {
-        context.stop_for_wrong(list, "a lookaside list");
+fn flush_list(context: &Context, list: At<LookasideEx>) {
+    let Some(is_extended) = context.state().get::<Lists>().0.get(&list.0).copied() else {
+        context.stop_for_wrong(list.0, "a lookaside list");
     };
-    let mut value: Lookaside = context.read(list);
+    let mut value: Lookaside = context.read(list.0);
     let default = context.address_of("ExFreePool");
     let mut entry = value.head[1] & !0xF;
     let mut seen = BTreeSet::new();
@@ -113,17 +114,17 @@ fn flush_list(context: &Context, list: u64) {
         if Some(value.free) == default {
             pool::free_block(context, entry);
         } else if is_extended {
-            context.call_driver("the lookaside list's free routine", value.free, [entry, list]);
+            context.call_driver("the lookaside list's free routine", value.free, [entry, list.0]);
         } else {
             context.call_driver("the lookaside list's free routine", value.free, [entry]);
         }
         entry = next;
     }
     value.head = [0; 2];
-    context.write(list, &value);
+    context.write(list.0, &value);
 }
 
-fn delete_list(context: &Context, list: u64) {
-    flush_list(context, list);
-    context.state().get::<Lists>().0.remove(&list);
+fn delete_list<T: Pointee>(context: &Context, list: At<T>) {
+    flush_list(context, list.cast());
+    context.state().get::<Lists>().0.remove(&list.0);
 }

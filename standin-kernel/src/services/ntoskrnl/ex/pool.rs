@@ -2,7 +2,7 @@
 
 use super::{resources, rundowns};
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Memory, routine},
     ground::{NtStatus, irql::Irql, rule::Rule},
     services::{
         managers::pool::{FreeError, Tag, Wanted},
@@ -14,18 +14,16 @@ use crate::{
     },
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ExAllocatePool2", DISPATCH, Routine::of(ex_allocate_pool2)),
-    ("ExAllocatePool3", DISPATCH, Routine::of(ex_allocate_pool3)),
-    ("ExAllocatePool", DISPATCH, Routine::of(ex_allocate_pool)),
-    ("ExAllocatePoolWithTag", DISPATCH, Routine::of(ex_allocate_pool_with_tag)),
-    ("ExAllocatePoolWithQuota", DISPATCH, Routine::of(ex_allocate_pool_with_quota)),
-    ("ExAllocatePoolWithQuotaTag", DISPATCH, Routine::of(ex_allocate_pool_with_quota_tag)),
-    ("ExAllocatePoolWithTagPriority", DISPATCH, Routine::of(ex_allocate_pool_with_tag_priority)),
-    ("ExFreePool", DISPATCH, Routine::of(ex_free_pool)),
-    ("ExFreePoolWithTag", DISPATCH, Routine::of(ex_free_pool_with_tag)),
+    routine("ExAllocatePool2", ex_allocate_pool2),
+    routine("ExAllocatePool3", ex_allocate_pool3),
+    routine("ExAllocatePool", ex_allocate_pool),
+    routine("ExAllocatePoolWithTag", ex_allocate_pool_with_tag),
+    routine("ExAllocatePoolWithQuota", ex_allocate_pool_with_quota),
+    routine("ExAllocatePoolWithQuotaTag", ex_allocate_pool_with_quota_tag),
+    routine("ExAllocatePoolWithTagPriority", ex_allocate_pool_with_tag_priority),
+    routine("ExFreePool", ex_free_pool),
+    routine("ExFreePoolWithTag", ex_free_pool_with_tag),
 ];
 
 /// `POOL_FLAG_RAISE_ON_FAILURE`.
@@ -70,7 +68,7 @@ fn allocate(context: &Context, size: u64, tag: u32, paged: bool, uninitialized: 
     context.pool().allocate(wanted, context, call).unwrap_or(0)
 }
 
-fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> u64 {
+fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> Memory {
     let kinds = flags & (POOL_FLAG_PAGED | POOL_FLAG_NON_PAGED | POOL_FLAG_NON_PAGED_EXECUTE);
     let block = if kinds.is_power_of_two() && size > 0 {
         let paged = flags & POOL_FLAG_PAGED != 0;
@@ -78,7 +76,7 @@ fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> u64 
     } else {
         0
     };
-    allocated(context, block, flags & POOL_FLAG_RAISE_ON_FAILURE != 0)
+    At::new(allocated(context, block, flags & POOL_FLAG_RAISE_ON_FAILURE != 0))
 }
 
 /// Returns a block. Bugchecks if it is null and the caller requested an exception, because the
@@ -98,18 +96,18 @@ fn ex_allocate_pool3(
     flags: u64,
     size: u64,
     tag: u32,
-    parameters: u64,
+    parameters: Memory,
     count: u32,
-) -> u64 {
+) -> Memory {
     /// `PoolExtendedParameterMax`, and the bit that marks a parameter as optional.
     const TYPES: u64 = 4;
     const OPTIONAL: u64 = 0x100;
     let is_unknown = |number: u64| {
-        let parameter: u64 = context.read(parameters.wrapping_add(number * 16));
+        let parameter: u64 = context.read(parameters.0.wrapping_add(number * 16));
         parameter & 0xFF >= TYPES && parameter & OPTIONAL == 0
     };
-    if (count != 0 && parameters == 0) || (0..u64::from(count)).any(is_unknown) {
-        return allocated(context, 0, flags & POOL_FLAG_RAISE_ON_FAILURE != 0);
+    if (count != 0 && parameters.is_null()) || (0..u64::from(count)).any(is_unknown) {
+        return At::new(allocated(context, 0, flags & POOL_FLAG_RAISE_ON_FAILURE != 0));
     }
     ex_allocate_pool2(context, flags, size, tag)
 }
@@ -124,14 +122,14 @@ const POOL_ZERO_ALLOCATION: u32 = 1024;
 /// The tag of blocks that were allocated without a tag.
 const NO_TAG: u32 = 0x656E_6F4E;
 
-fn ex_allocate_pool(context: &Context, kind: u32, size: u64) -> u64 {
+fn ex_allocate_pool(context: &Context, kind: u32, size: u64) -> Memory {
     ex_allocate_pool_with_tag(context, kind, size, NO_TAG)
 }
 
 /// Allocates an uninitialized block. Bugchecks for a size of 0, as Driver Verifier does.
-fn ex_allocate_pool_with_tag(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
+fn ex_allocate_pool_with_tag(context: &Context, kind: u32, size: u64, tag: u32) -> Memory {
     let block = allocate_by_type(context, kind, size, tag);
-    allocated(context, block, kind & POOL_RAISE_IF_ALLOCATION_FAILURE != 0)
+    At::new(allocated(context, block, kind & POOL_RAISE_IF_ALLOCATION_FAILURE != 0))
 }
 
 fn allocate_by_type(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
@@ -142,13 +140,13 @@ fn allocate_by_type(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
     allocate(context, size, tag, kind & PAGED_POOL != 0, !is_zeroed)
 }
 
-fn ex_allocate_pool_with_quota(context: &Context, kind: u32, size: u64) -> u64 {
+fn ex_allocate_pool_with_quota(context: &Context, kind: u32, size: u64) -> Memory {
     ex_allocate_pool_with_quota_tag(context, kind, size, NO_TAG)
 }
 
-fn ex_allocate_pool_with_quota_tag(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
+fn ex_allocate_pool_with_quota_tag(context: &Context, kind: u32, size: u64, tag: u32) -> Memory {
     let block = allocate_by_type(context, kind, size, tag);
-    allocated(context, block, kind & POOL_QUOTA_FAIL_INSTEAD_OF_RAISE == 0)
+    At::new(allocated(context, block, kind & POOL_QUOTA_FAIL_INSTEAD_OF_RAISE == 0))
 }
 
 fn ex_allocate_pool_with_tag_priority(
@@ -157,12 +155,12 @@ fn ex_allocate_pool_with_tag_priority(
     size: u64,
     tag: u32,
     _priority: u32,
-) -> u64 {
+) -> Memory {
     ex_allocate_pool_with_tag(context, kind, size, tag)
 }
 
-fn ex_free_pool(context: &Context, address: u64) {
-    free_block(context, address);
+fn ex_free_pool(context: &Context, address: Memory) {
+    free_block(context, address.0);
 }
 
 /// Frees a block with any tag.
@@ -170,8 +168,8 @@ pub fn free_block(context: &Context, address: u64) {
     free(context, address, None);
 }
 
-fn ex_free_pool_with_tag(context: &Context, address: u64, tag: u32) {
-    free(context, address, Some(Tag(tag)));
+fn ex_free_pool_with_tag(context: &Context, address: Memory, tag: u32) {
+    free(context, address.0, Some(Tag(tag)));
 }
 
 /// Frees a block. A tag of 0 matches any tag.

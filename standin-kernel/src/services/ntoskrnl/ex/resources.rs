@@ -6,7 +6,11 @@ use std::collections::BTreeMap;
 use zerocopy::FromZeros;
 
 use crate::{
-    execution::{coroutine::wait_until, identity::Identity, routine::Routine},
+    execution::{
+        coroutine::wait_until,
+        identity::Identity,
+        routine::{At, Memory, routine},
+    },
     ground::{NtStatus, irql::Irql, memory, pnp_abi::ResourceLock, rule::Rule},
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -15,32 +19,27 @@ use crate::{
 };
 
 const APC: Irql = Irql::APC_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExInitializeResourceLite", DISPATCH, Routine::of(initialize)),
-    ("ExReinitializeResourceLite", DISPATCH, Routine::of(initialize_again)),
-    ("ExDeleteResourceLite", DISPATCH, Routine::of(delete)),
-    ("ExAcquireResourceExclusiveLite", APC, Routine::of(acquire_exclusive)),
-    ("ExAcquireResourceSharedLite", APC, Routine::of(acquire_shared::<FAIR>)),
-    ("ExAcquireSharedStarveExclusive", APC, Routine::of(acquire_shared::<STARVE>)),
-    ("ExAcquireSharedWaitForExclusive", APC, Routine::of(acquire_shared::<WAIT>)),
-    ("ExEnterCriticalRegionAndAcquireResourceExclusive", APC, Routine::of(enter_exclusive)),
-    ("ExEnterCriticalRegionAndAcquireResourceShared", APC, Routine::of(enter_shared::<FAIR>)),
-    (
-        "ExEnterCriticalRegionAndAcquireSharedWaitForExclusive",
-        APC,
-        Routine::of(enter_shared::<WAIT>),
-    ),
-    ("ExReleaseResourceLite", DISPATCH, Routine::of(release)),
-    ("ExReleaseResourceForThreadLite", DISPATCH, Routine::of(release_for)),
-    ("ExReleaseResourceAndLeaveCriticalRegion", DISPATCH, Routine::of(release_and_leave)),
-    ("ExConvertExclusiveToSharedLite", DISPATCH, Routine::of(share)),
-    ("ExIsResourceAcquiredExclusiveLite", DISPATCH, Routine::of(is_exclusive)),
-    ("ExIsResourceAcquiredSharedLite", DISPATCH, Routine::of(times_acquired)),
-    ("ExGetExclusiveWaiterCount", DISPATCH, Routine::of(exclusive_waiters)),
-    ("ExGetSharedWaiterCount", DISPATCH, Routine::of(shared_waiters)),
-    ("ExDisableResourceBoostLite", DISPATCH, Routine::of(disable_boost)),
+    routine("ExInitializeResourceLite", initialize),
+    routine("ExReinitializeResourceLite", initialize_again),
+    routine("ExDeleteResourceLite", delete),
+    routine("ExAcquireResourceExclusiveLite", acquire_exclusive),
+    routine("ExAcquireResourceSharedLite", acquire_shared::<FAIR>),
+    routine("ExAcquireSharedStarveExclusive", acquire_shared::<STARVE>),
+    routine("ExAcquireSharedWaitForExclusive", acquire_shared::<WAIT>),
+    routine("ExEnterCriticalRegionAndAcquireResourceExclusive", enter_exclusive),
+    routine("ExEnterCriticalRegionAndAcquireResourceShared", enter_shared::<FAIR>),
+    routine("ExEnterCriticalRegionAndAcquireSharedWaitForExclusive", enter_shared::<WAIT>),
+    routine("ExReleaseResourceLite", release),
+    routine("ExReleaseResourceForThreadLite", release_for),
+    routine("ExReleaseResourceAndLeaveCriticalRegion", release_and_leave),
+    routine("ExConvertExclusiveToSharedLite", share),
+    routine("ExIsResourceAcquiredExclusiveLite", is_exclusive),
+    routine("ExIsResourceAcquiredSharedLite", times_acquired),
+    routine("ExGetExclusiveWaiterCount", exclusive_waiters),
+    routine("ExGetSharedWaiterCount", shared_waiters),
+    routine("ExDisableResourceBoostLite", disable_boost),
 ];
 
 /// Threads that wait for exclusive access come before threads that request shared access, unless
@@ -153,14 +152,14 @@ impl Resource {
 #[derive(Default)]
 struct Resources(BTreeMap<u64, Resource>);
 
-fn initialize(context: &Context, resource: u64) -> NtStatus {
+fn initialize(context: &Context, resource: At<ResourceLock>) -> NtStatus {
     let is_used = context.atomically(|state| {
         let all = &mut state.get::<Resources>().0;
-        let is_used = all.contains_key(&resource);
+        let is_used = all.contains_key(&resource.0);
         if !is_used {
             let new = Resource::default();
-            memory::write(resource, &fields(resource, &new))?;
-            all.insert(resource, new);
+            memory::write(resource.0, &fields(resource.0, &new))?;
+            all.insert(resource.0, new);
         }
         Ok(is_used)
     });
@@ -209,14 +208,14 @@ fn must_be_free(context: &Context, resource: u64) {
     }
 }
 
-fn initialize_again(context: &Context, resource: u64) -> NtStatus {
-    must_be_free(context, resource);
+fn initialize_again(context: &Context, resource: At<ResourceLock>) -> NtStatus {
+    must_be_free(context, resource.0);
     NtStatus::SUCCESS
 }
 
-fn delete(context: &Context, resource: u64) -> NtStatus {
-    must_be_free(context, resource);
-    context.state().get::<Resources>().0.remove(&resource);
+fn delete(context: &Context, resource: At<ResourceLock>) -> NtStatus {
+    must_be_free(context, resource.0);
+    context.state().get::<Resources>().0.remove(&resource.0);
     NtStatus::SUCCESS
 }
 
@@ -232,38 +231,42 @@ fn must_be_in_region(context: &Context) {
     }
 }
 
-fn acquire_exclusive(context: &Context, resource: u64, wait: bool) -> bool {
+fn acquire_exclusive(context: &Context, resource: At<ResourceLock>, wait: bool) -> bool {
     must_be_in_region(context);
     let thread = thread_objects::current(context);
-    let try_take = || with(context, resource, |one| one.take_exclusive(thread));
+    let try_take = || with(context, resource.0, |one| one.take_exclusive(thread.0));
     if try_take() {
         return true;
     }
     if !wait {
         return false;
     }
-    if with(context, resource, |one| one.times(thread)) > 0 {
+    if with(context, resource.0, |one| one.times(thread.0)) > 0 {
         context.stop_call(
             Rule::Deadlock,
             "for a resource that its caller already shares: it would wait for \
                  itself",
         );
     }
-    wait_for(context, resource, thread, true, |one| one.take_exclusive(thread));
+    wait_for(context, resource.0, thread.0, true, |one| one.take_exclusive(thread.0));
     true
 }
 
-fn acquire_shared<const MODE: u8>(context: &Context, resource: u64, wait: bool) -> bool {
+fn acquire_shared<const MODE: u8>(
+    context: &Context,
+    resource: At<ResourceLock>,
+    wait: bool,
+) -> bool {
     must_be_in_region(context);
     let thread = thread_objects::current(context);
-    let try_take = || with(context, resource, |one| one.take_shared(thread, MODE));
+    let try_take = || with(context, resource.0, |one| one.take_shared(thread.0, MODE));
     if try_take() {
         return true;
     }
     if !wait {
         return false;
     }
-    wait_for(context, resource, thread, false, |one| one.take_shared(thread, MODE));
+    wait_for(context, resource.0, thread.0, false, |one| one.take_shared(thread.0, MODE));
     true
 }
 
@@ -295,39 +298,39 @@ fn wait_for(
 }
 
 /// Enters a critical region and acquires a resource. Returns the owner value for the current thread.
-fn enter_exclusive(context: &Context, resource: u64) -> u64 {
+fn enter_exclusive(context: &Context, resource: At<ResourceLock>) -> Memory {
     thread_objects::enter_region(context);
     acquire_exclusive(context, resource, true);
-    0
+    At::NULL
 }
 
-fn enter_shared<const MODE: u8>(context: &Context, resource: u64) -> u64 {
+fn enter_shared<const MODE: u8>(context: &Context, resource: At<ResourceLock>) -> Memory {
     thread_objects::enter_region(context);
     acquire_shared::<MODE>(context, resource, true);
-    0
+    At::NULL
 }
 
-fn release(context: &Context, resource: u64) {
-    let thread = thread_objects::current(context);
+fn release(context: &Context, resource: At<ResourceLock>) {
+    let thread = thread_objects::current(context).0;
     release_for(context, resource, thread);
 }
 
-fn release_for(context: &Context, resource: u64, thread: u64) {
-    if !with(context, resource, |one| one.release(thread)) {
+fn release_for(context: &Context, resource: At<ResourceLock>, thread: u64) {
+    if !with(context, resource.0, |one| one.release(thread)) {
         context.stop_for_misuse("for a resource that the thread has not acquired");
     }
 }
 
-fn release_and_leave(context: &Context, resource: u64) {
+fn release_and_leave(context: &Context, resource: At<ResourceLock>) {
     release(context, resource);
     thread_objects::leave_region(context);
 }
 
 /// Converts the thread's exclusive access to shared access.
-fn share(context: &Context, resource: u64) {
+fn share(context: &Context, resource: At<ResourceLock>) {
     let thread = thread_objects::current(context);
-    let is_own = with(context, resource, |one| {
-        let is_own = one.is_exclusive && one.times(thread) > 0;
+    let is_own = with(context, resource.0, |one| {
+        let is_own = one.is_exclusive && one.times(thread.0) > 0;
         if is_own {
             one.is_exclusive = false;
             one.hand_over(false);
@@ -339,29 +342,29 @@ fn share(context: &Context, resource: u64) {
     }
 }
 
-fn is_exclusive(context: &Context, resource: u64) -> bool {
+fn is_exclusive(context: &Context, resource: At<ResourceLock>) -> bool {
     let thread = thread_objects::current(context);
-    with(context, resource, |one| one.is_exclusive && one.times(thread) > 0)
+    with(context, resource.0, |one| one.is_exclusive && one.times(thread.0) > 0)
 }
 
 /// Returns the number of times that the current thread has acquired a resource, shared or exclusively.
-fn times_acquired(context: &Context, resource: u64) -> u32 {
+fn times_acquired(context: &Context, resource: At<ResourceLock>) -> u32 {
     let thread = thread_objects::current(context);
-    with(context, resource, |one| one.times(thread))
+    with(context, resource.0, |one| one.times(thread.0))
 }
 
-fn exclusive_waiters(context: &Context, resource: u64) -> u32 {
-    with(context, resource, |one| one.waiting(true))
+fn exclusive_waiters(context: &Context, resource: At<ResourceLock>) -> u32 {
+    with(context, resource.0, |one| one.waiting(true))
 }
 
-fn shared_waiters(context: &Context, resource: u64) -> u32 {
-    with(context, resource, |one| one.waiting(false))
+fn shared_waiters(context: &Context, resource: At<ResourceLock>) -> u32 {
+    with(context, resource.0, |one| one.waiting(false))
 }
 
 /// Has no effect, because threads of this kernel receive no priority boost while they own a
 /// resource.
-fn disable_boost(context: &Context, resource: u64) {
-    with(context, resource, |_| ());
+fn disable_boost(context: &Context, resource: At<ResourceLock>) {
+    with(context, resource.0, |_| ());
 }
 
 /// Removes the resources in memory that is being freed, and returns their number.

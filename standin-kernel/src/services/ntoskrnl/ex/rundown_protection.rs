@@ -5,8 +5,12 @@ use super::{
     rundowns::{self, Allocated},
 };
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{irql::Irql, memory},
+    execution::routine::{At, routine},
+    ground::{
+        abi::Pointee,
+        memory,
+        opaque::{CacheAwareRundownRef, RundownRef},
+    },
     services::{
         managers::pool::Tag,
         ntoskrnl::{
@@ -16,30 +20,29 @@ use crate::{
     },
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ExInitializeRundownProtection", HIGH, Routine::of(initialize_word)),
-    ("ExReInitializeRundownProtection", HIGH, Routine::of(initialize_again)),
-    ("ExAcquireRundownProtection", HIGH, Routine::of(protect)),
-    ("ExAcquireRundownProtectionEx", HIGH, Routine::of(protect_times)),
-    ("ExReleaseRundownProtection", DISPATCH, Routine::of(unprotect)),
-    ("ExReleaseRundownProtectionEx", DISPATCH, Routine::of(unprotect_times)),
-    ("ExWaitForRundownProtectionRelease", APC, Routine::of(wait_for_release)),
-    ("ExRundownCompleted", HIGH, Routine::of(complete_rundown)),
-    ("ExAllocateCacheAwareRundownProtection", APC, Routine::of(allocate_aware)),
-    ("ExFreeCacheAwareRundownProtection", APC, Routine::of(free_aware)),
-    ("ExSizeOfRundownProtectionCacheAware", APC, Routine::of(size_of_aware)),
-    ("ExInitializeRundownProtectionCacheAware", APC, Routine::of(initialize_aware)),
-    ("ExReInitializeRundownProtectionCacheAware", HIGH, Routine::of(initialize_again)),
-    ("ExAcquireRundownProtectionCacheAware", HIGH, Routine::of(protect)),
-    ("ExAcquireRundownProtectionCacheAwareEx", HIGH, Routine::of(protect_times)),
-    ("ExReleaseRundownProtectionCacheAware", DISPATCH, Routine::of(unprotect)),
-    ("ExReleaseRundownProtectionCacheAwareEx", DISPATCH, Routine::of(unprotect_times)),
-    ("ExWaitForRundownProtectionReleaseCacheAware", APC, Routine::of(wait_for_release)),
-    ("ExRundownCompletedCacheAware", HIGH, Routine::of(complete_rundown)),
+    routine("ExInitializeRundownProtection", initialize_word::<RundownRef>),
+    routine("ExReInitializeRundownProtection", initialize_again::<RundownRef>),
+    routine("ExAcquireRundownProtection", protect::<RundownRef>),
+    routine("ExAcquireRundownProtectionEx", protect_times::<RundownRef>),
+    routine("ExReleaseRundownProtection", unprotect::<RundownRef>),
+    routine("ExReleaseRundownProtectionEx", unprotect_times::<RundownRef>),
+    routine("ExWaitForRundownProtectionRelease", wait_for_release::<RundownRef>),
+    routine("ExRundownCompleted", complete_rundown::<RundownRef>),
+    routine("ExAllocateCacheAwareRundownProtection", allocate_aware),
+    routine("ExFreeCacheAwareRundownProtection", free_aware),
+    routine("ExSizeOfRundownProtectionCacheAware", size_of_aware),
+    routine("ExInitializeRundownProtectionCacheAware", initialize_aware),
+    routine("ExReInitializeRundownProtectionCacheAware", initialize_again::<CacheAwareRundownRef>),
+    routine("ExAcquireRundownProtectionCacheAware", protect::<CacheAwareRundownRef>),
+    routine("ExAcquireRundownProtectionCacheAwareEx", protect_times::<CacheAwareRundownRef>),
+    routine("ExReleaseRundownProtectionCacheAware", unprotect::<CacheAwareRundownRef>),
+    routine("ExReleaseRundownProtectionCacheAwareEx", unprotect_times::<CacheAwareRundownRef>),
+    routine(
+        "ExWaitForRundownProtectionReleaseCacheAware",
+        wait_for_release::<CacheAwareRundownRef>,
+    ),
+    routine("ExRundownCompletedCacheAware", complete_rundown::<CacheAwareRundownRef>),
 ];
 
 /// The size of a cache-aware rundown reference. No header declares it. In the stand-in kernel, the
@@ -47,35 +50,35 @@ pub const ENTRIES: Entries = &[
 const AWARE_SIZE: usize = 64;
 
 /// Allocates a rundown reference with a pool type and a tag. Returns null if memory is exhausted.
-fn allocate_aware(context: &Context, pool_type: u32, tag: u32) -> u64 {
+fn allocate_aware(context: &Context, pool_type: u32, tag: u32) -> At<CacheAwareRundownRef> {
     /// The bit that is set in pool types for paged pool.
     const PAGED: u32 = 1;
     if context.faults().take("ExAllocatePool2").is_some() {
-        return 0;
+        return At::NULL;
     }
     let Some(reference) = context.allocate(AWARE_SIZE, Tag(tag), pool_type & PAGED != 0) else {
-        return 0;
+        return At::NULL;
     };
     context.state().get::<Allocated>().0.insert(reference);
-    reference
+    At::new(reference)
 }
 
-fn free_aware(context: &Context, reference: u64) {
-    let is_allocated = rundowns::forget(context, reference);
+fn free_aware(context: &Context, reference: At<CacheAwareRundownRef>) {
+    let is_allocated = rundowns::forget(context, reference.0);
     // A block that the driver has freed with another routine is no longer a rundown reference.
-    if !is_allocated && context.pool().freed_at(reference).is_none() {
+    if !is_allocated && context.pool().freed_at(reference.0).is_none() {
         context.stop_for_misuse(
             "for rundown protection that ExAllocateCacheAwareRundownProtection did not return",
         );
     }
-    pool::free_block(context, reference);
+    pool::free_block(context, reference.0);
 }
 
 const fn size_of_aware(_context: &Context) -> u64 {
     AWARE_SIZE as u64
 }
 
-fn initialize_aware(context: &Context, reference: u64, size: u64) {
+fn initialize_aware(context: &Context, reference: At<CacheAwareRundownRef>, size: u64) {
     if size < AWARE_SIZE as u64 {
         context.stop_for_misuse(&format!(
             "for rundown protection of {size} bytes; ExSizeOfRundownProtectionCacheAware returns \
@@ -90,46 +93,46 @@ const ACTIVE: u64 = 1;
 
 const HOLDER: u64 = 2;
 
-fn initialize_again(context: &Context, reference: At<u64>) {
-    if reference.read(context) != ACTIVE {
+fn initialize_again<T: Pointee>(context: &Context, reference: At<T>) {
+    if reference.cast::<u64>().read(context) != ACTIVE {
         context.stop_for_misuse("before the rundown has completed");
     }
-    reference.write(context, 0_u64);
+    reference.cast::<u64>().write(context, 0);
 }
 
-fn protect(context: &Context, reference: u64) -> bool {
+fn protect<T: Pointee>(context: &Context, reference: At<T>) -> bool {
     protect_times(context, reference, 1)
 }
 
 /// Acquires protection `count` times. Returns `false` if the rundown has started.
-fn protect_times(context: &Context, reference: u64, count: u32) -> bool {
+fn protect_times<T: Pointee>(context: &Context, reference: At<T>, count: u32) -> bool {
     let taken = HOLDER.wrapping_mul(count.into());
     let protect = |value: u64| (value & ACTIVE == 0).then(|| value.wrapping_add(taken));
-    change_word(context, reference, protect).is_some()
+    change_word(context, reference.0, protect).is_some()
 }
 
-fn unprotect(context: &Context, reference: u64) {
+fn unprotect<T: Pointee>(context: &Context, reference: At<T>) {
     unprotect_times(context, reference, 1);
 }
 
-fn unprotect_times(context: &Context, reference: u64, count: u32) {
+fn unprotect_times<T: Pointee>(context: &Context, reference: At<T>, count: u32) {
     let given_back = HOLDER.wrapping_mul(count.into());
     let unprotect = |value: u64| {
         let left = (value & !ACTIVE).checked_sub(given_back)?;
         Some(left | (value & ACTIVE))
     };
-    if change_word(context, reference, unprotect).is_none() {
+    if change_word(context, reference.0, unprotect).is_none() {
         context.stop_for_misuse("for rundown protection that its caller does not hold");
     }
 }
 
-fn wait_for_release(context: &Context, reference: u64) {
-    change_word(context, reference, |value| Some(value | ACTIVE));
+fn wait_for_release<T: Pointee>(context: &Context, reference: At<T>) {
+    change_word(context, reference.0, |value| Some(value | ACTIVE));
     wait(context, "rundown protection that is never released", || {
-        memory::read::<u64>(reference).is_ok_and(|value| value & !ACTIVE == 0)
+        memory::read::<u64>(reference.0).is_ok_and(|value| value & !ACTIVE == 0)
     });
 }
 
-fn complete_rundown(context: &Context, reference: At<u64>) {
-    reference.write(context, ACTIVE);
+fn complete_rundown<T: Pointee>(context: &Context, reference: At<T>) {
+    reference.cast::<u64>().write(context, ACTIVE);
 }

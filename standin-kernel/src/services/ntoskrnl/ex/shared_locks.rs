@@ -3,26 +3,25 @@
 use std::{collections::HashMap, thread::ThreadId};
 
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, routine},
     ground::{irql::Irql, memory, rule::Rule},
     services::ntoskrnl::context::{Context, Entries},
 };
 
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExAcquireSpinLockShared", DISPATCH, Routine::of(acquire_raising::<false>)),
-    ("ExAcquireSpinLockExclusive", DISPATCH, Routine::of(acquire_raising::<true>)),
-    ("ExReleaseSpinLockShared", DISPATCH, Routine::of(release_lowering::<false>)),
-    ("ExReleaseSpinLockExclusive", DISPATCH, Routine::of(release_lowering::<true>)),
-    ("ExAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::of(acquire::<false>)),
-    ("ExAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::of(acquire::<true>)),
-    ("ExReleaseSpinLockSharedFromDpcLevel", HIGH, Routine::of(release::<false>)),
-    ("ExReleaseSpinLockExclusiveFromDpcLevel", HIGH, Routine::of(release::<true>)),
-    ("ExTryAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::of(try_acquire::<false>)),
-    ("ExTryAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::of(try_acquire::<true>)),
-    ("ExTryConvertSharedSpinLockExclusive", HIGH, Routine::of(convert)),
+    routine("ExAcquireSpinLockShared", acquire_raising::<false>),
+    routine("ExAcquireSpinLockExclusive", acquire_raising::<true>),
+    routine("ExReleaseSpinLockShared", release_lowering::<false>),
+    routine("ExReleaseSpinLockExclusive", release_lowering::<true>),
+    routine("ExAcquireSpinLockSharedAtDpcLevel", acquire::<false>),
+    routine("ExAcquireSpinLockExclusiveAtDpcLevel", acquire::<true>),
+    routine("ExReleaseSpinLockSharedFromDpcLevel", release::<false>),
+    routine("ExReleaseSpinLockExclusiveFromDpcLevel", release::<true>),
+    routine("ExTryAcquireSpinLockSharedAtDpcLevel", try_acquire::<false>),
+    routine("ExTryAcquireSpinLockExclusiveAtDpcLevel", try_acquire::<true>),
+    routine("ExTryConvertSharedSpinLockExclusive", convert),
 ];
 
 /// The value of an exclusively held lock. Otherwise, the value is the number of sharing threads.
@@ -84,9 +83,9 @@ fn take<const ALONE: bool>(context: &Context, lock: u64) -> bool {
     }
 }
 
-fn acquire<const ALONE: bool>(context: &Context, lock: u64) {
+fn acquire<const ALONE: bool>(context: &Context, lock: At<i32>) {
     context.require_at_least(DISPATCH);
-    wait_for::<ALONE>(context, lock);
+    wait_for::<ALONE>(context, lock.0);
 }
 
 fn wait_for<const ALONE: bool>(context: &Context, lock: u64) {
@@ -102,15 +101,15 @@ fn wait_for<const ALONE: bool>(context: &Context, lock: u64) {
     });
 }
 
-fn acquire_raising<const ALONE: bool>(context: &Context, lock: u64) -> u8 {
+fn acquire_raising<const ALONE: bool>(context: &Context, lock: At<i32>) -> u8 {
     let before = context.raise_irql(DISPATCH);
-    wait_for::<ALONE>(context, lock);
+    wait_for::<ALONE>(context, lock.0);
     before.number()
 }
 
-fn try_acquire<const ALONE: bool>(context: &Context, lock: u64) -> u32 {
+fn try_acquire<const ALONE: bool>(context: &Context, lock: At<i32>) -> u32 {
     context.require_at_least(DISPATCH);
-    take::<ALONE>(context, lock).into()
+    take::<ALONE>(context, lock.0).into()
 }
 
 /// Releases a lock. Bugchecks if the thread does not hold it in this mode.
@@ -143,26 +142,26 @@ fn give_back<const ALONE: bool>(context: &Context, lock: u64) {
     }
 }
 
-fn release<const ALONE: bool>(context: &Context, lock: u64) {
+fn release<const ALONE: bool>(context: &Context, lock: At<i32>) {
     context.require_at_least(DISPATCH);
-    give_back::<ALONE>(context, lock);
+    give_back::<ALONE>(context, lock.0);
 }
 
-fn release_lowering<const ALONE: bool>(context: &Context, lock: u64, irql: u8) {
+fn release_lowering<const ALONE: bool>(context: &Context, lock: At<i32>, irql: u8) {
     context.require_at_least(DISPATCH);
-    give_back::<ALONE>(context, lock);
+    give_back::<ALONE>(context, lock.0);
     context.lower_irql(Irql::from_number(irql));
 }
 
 /// Converts the caller's shared access to exclusive access, if no other thread shares the lock.
-fn convert(context: &Context, lock: u64) -> u32 {
+fn convert(context: &Context, lock: At<i32>) -> u32 {
     context.require_at_least(DISPATCH);
     let is_alone = {
         let mut state = context.state();
-        let owners = state.get::<Held>().0.get(&lock);
+        let owners = state.get::<Held>().0.get(&lock.0);
         let is_alone = owners.map(|owners| owners.as_slice() == [context.id()]);
-        if is_alone == Some(true) && memory::read::<u32>(lock) == Ok(1) {
-            Some(memory::write(lock, &EXCLUSIVE).is_ok())
+        if is_alone == Some(true) && memory::read::<u32>(lock.0) == Ok(1) {
+            Some(memory::write(lock.0, &EXCLUSIVE).is_ok())
         } else {
             let shares = owners.is_some_and(|owners| owners.contains(&context.id()));
             shares.then_some(false)

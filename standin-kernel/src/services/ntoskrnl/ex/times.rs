@@ -1,22 +1,18 @@
 //! Local time, and the timer resolution.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::irql::Irql,
+    execution::routine::{At, routine},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::times::tick,
     },
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ExSystemTimeToLocalTime", HIGH, Routine::of(copy)),
-    ("ExLocalTimeToSystemTime", HIGH, Routine::of(copy)),
-    ("ExQueryTimerResolution", HIGH, Routine::of(query_resolution)),
-    ("ExSetTimerResolution", APC, Routine::of(set_resolution)),
+    routine("ExSystemTimeToLocalTime", copy),
+    routine("ExLocalTimeToSystemTime", copy),
+    routine("ExQueryTimerResolution", query_resolution),
+    routine("ExSetTimerResolution", set_resolution),
 ];
 
 /// Converts between system time and local time, which are equal in the stand-in kernel.
@@ -44,10 +40,10 @@ impl Resolution {
     }
 }
 
-fn query_resolution(context: &Context, longest: u64, shortest: u64, current: u64) {
+fn query_resolution(context: &Context, longest: At<u32>, shortest: At<u32>, current: At<u32>) {
     let now = context.state().get::<Resolution>().current();
     for (to, value) in [(longest, tick()), (shortest, SHORTEST), (current, now)] {
-        context.write(to, &value);
+        context.write(to.0, &value);
     }
 }
 

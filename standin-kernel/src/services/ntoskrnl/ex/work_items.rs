@@ -1,21 +1,19 @@
 //! Work items that are not associated with a device.
 
 use crate::{
-    execution::routine::Routine,
-    ground::{abi::WorkQueueItem, irql::Irql},
+    execution::routine::{At, routine},
+    ground::abi::WorkQueueItem,
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::threads::{Job, queue_work},
     },
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
-pub const ENTRIES: Entries = &[("ExQueueWorkItem", DISPATCH, Routine::of(queue_executive))];
+pub const ENTRIES: Entries = &[routine("ExQueueWorkItem", queue_executive)];
 
 /// Queues a work item whose memory and fields belong to the driver.
-fn queue_executive(context: &Context, item: u64, _queue: u32) {
-    let value: WorkQueueItem = context.read(item);
+fn queue_executive(context: &Context, item: At<WorkQueueItem>, _queue: u32) {
+    let value = item.read(context);
     if value.routine == 0 {
         context.stop_for_misuse("with a work item that was not initialized");
     }
@@ -26,7 +24,7 @@ fn queue_executive(context: &Context, item: u64, _queue: u32) {
             routine: value.routine,
             arguments: [value.parameter, 0, 0],
             before: |_, _| {},
-            about: item,
+            about: item.0,
         },
     );
 }

@@ -7,11 +7,14 @@ use super::{
     irp::{self, Ended, THREAD, call_driver},
 };
 use crate::{
-    execution::{coroutine::wait_until, routine::Routine},
+    execution::{
+        coroutine::wait_until,
+        routine::{At, Callback, Memory, routine},
+    },
     ground::{
         NtStatus,
         abi::{DeviceObject, IoStatusBlock, Irp, IrpStack},
-        irql::Irql,
+        opaque::KernelEvent,
         rule::Rule,
     },
     services::{
@@ -29,16 +32,12 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoBuildDeviceIoControlRequest", PASSIVE, Routine::of(build_control)),
-    ("IoBuildSynchronousFsdRequest", PASSIVE, Routine::of(build_synchronous)),
-    ("IoBuildAsynchronousFsdRequest", DISPATCH, Routine::of(build_asynchronous)),
-    ("IoForwardIrpSynchronously", APC, Routine::of(forward_and_wait)),
-    ("IoSetCompletionRoutineEx", DISPATCH, Routine::of(set_completion_routine)),
+    routine("IoBuildDeviceIoControlRequest", build_control),
+    routine("IoBuildSynchronousFsdRequest", build_synchronous),
+    routine("IoBuildAsynchronousFsdRequest", build_asynchronous),
+    routine("IoForwardIrpSynchronously", forward_and_wait),
+    routine("IoSetCompletionRoutineEx", set_completion_routine),
 ];
 
 /// The major functions that these routines support.
@@ -98,7 +97,7 @@ fn allocate(
         return 0;
     }
     let thread = thread_objects::current(context);
-    irp::store(context, request, irp::tail(THREAD), &thread);
+    irp::store(context, request, irp::tail(THREAD), &thread.0);
     irp::update_next(context, request, |location| {
         location.major = major;
         location.parameters = parameters;
@@ -119,43 +118,43 @@ fn must_be_event(context: &Context, event: u64) {
 fn build_control(
     context: &Context,
     code: u32,
-    device: u64,
-    input: u64,
+    device: At<DeviceObject>,
+    input: Memory,
     input_length: u32,
-    output: u64,
+    output: Memory,
     output_length: u32,
     is_internal: bool,
-    event: u64,
-    status: u64,
-) -> u64 {
+    event: At<KernelEvent>,
+    status: At<IoStatusBlock>,
+) -> At<Irp> {
     const METHOD_BUFFERED: u32 = 0;
     const METHOD_NEITHER: u32 = 3;
-    must_be_event(context, event);
+    must_be_event(context, event.0);
     let (input_size, output_size) = (u64::from(input_length), u64::from(output_length));
     let major = if is_internal { INTERNAL_CONTROL } else { DEVICE_CONTROL };
     let method = code & 3;
-    let third = if method == METHOD_NEITHER { input } else { 0 };
+    let third = if method == METHOD_NEITHER { input.0 } else { 0 };
     let parameters = [output_size, input_size, u64::from(code), third];
-    let request = allocate(context, device, Some(ended), major, parameters);
+    let request = allocate(context, device.0, Some(ended), major, parameters);
     if request == 0 {
-        return 0;
+        return At::NULL;
     }
-    let mut built = Built { event, status, ..Built::default() };
+    let mut built = Built { event: event.0, status: status.0, ..Built::default() };
     let mut value: Irp = context.read(request);
-    let buffer = |size| allocate_buffer(context, input, input_size, size);
+    let buffer = |size| allocate_buffer(context, input.0, input_size, size);
     let is_made = match method {
         METHOD_BUFFERED => {
             let size = input_size.max(output_size);
-            built.output = Some((output, output_size)).filter(|(_, size)| *size > 0);
+            built.output = Some((output.0, output_size)).filter(|(_, size)| *size > 0);
             value.flags = BUFFERED | DEALLOCATE | if output_size > 0 { INPUT } else { 0 };
-            value.user_buffer = output;
+            value.user_buffer = output.0;
             if size > 0 {
                 built.system = buffer(size).unwrap_or(0);
             }
             size == 0 || built.system != 0
         }
         METHOD_NEITHER => {
-            value.user_buffer = output;
+            value.user_buffer = output.0;
             true
         }
         _ => {
@@ -164,7 +163,7 @@ fn build_control(
             }
             if output_size > 0 {
                 let length = usize::try_from(output_size).unwrap_or(usize::MAX);
-                built.mdl = mdl::locked(context, output, length);
+                built.mdl = mdl::locked(context, output.0, length);
             }
             value.flags = BUFFERED | DEALLOCATE;
             input_size == 0 || built.system != 0
@@ -172,15 +171,15 @@ fn build_control(
     };
     if !is_made {
         irp::discard(context, request);
-        return 0;
+        return At::NULL;
     }
     value.system_buffer = built.system;
     value.mdl = built.mdl;
-    value.user_event = event;
-    value.user_status = status;
+    value.user_event = event.0;
+    value.user_status = status.0;
     context.write(request, &value);
     context.state().get::<Requests>().0.insert(request, built);
-    request
+    At::new(request)
 }
 
 /// Sets up the buffer of a read or write according to the device's flags. Returns the system buffer
@@ -256,25 +255,26 @@ fn build(
 fn build_synchronous(
     context: &Context,
     major: u32,
-    device: u64,
-    buffer: u64,
+    device: At<DeviceObject>,
+    buffer: Memory,
     length: u32,
-    offset: u64,
-    event: u64,
-    status: u64,
-) -> u64 {
-    must_be_event(context, event);
-    let buffer = (buffer, length);
-    let Some((request, built)) = build(context, major, device, buffer, offset, Some(ended)) else {
-        return 0;
+    offset: At<i64>,
+    event: At<KernelEvent>,
+    status: At<IoStatusBlock>,
+) -> At<Irp> {
+    must_be_event(context, event.0);
+    let buffer = (buffer.0, length);
+    let Some((request, built)) = build(context, major, device.0, buffer, offset.0, Some(ended))
+    else {
+        return At::NULL;
     };
     context.update(request, |value: &mut Irp| {
-        value.user_event = event;
-        value.user_status = status;
+        value.user_event = event.0;
+        value.user_status = status.0;
     });
-    let built = Built { event, status, ..built };
+    let built = Built { event: event.0, status: status.0, ..built };
     context.state().get::<Requests>().0.insert(request, built);
-    request
+    At::new(request)
 }
 
 /// Builds a request that the driver frees in a completion routine, together with the system buffer
@@ -282,20 +282,20 @@ fn build_synchronous(
 fn build_asynchronous(
     context: &Context,
     major: u32,
-    device: u64,
-    buffer: u64,
+    device: At<DeviceObject>,
+    buffer: Memory,
     length: u32,
-    offset: u64,
-    status: u64,
-) -> u64 {
-    let buffer = (buffer, length);
-    let Some((request, built)) = build(context, major, device, buffer, offset, None) else {
-        return 0;
+    offset: At<i64>,
+    status: At<IoStatusBlock>,
+) -> At<Irp> {
+    let buffer = (buffer.0, length);
+    let Some((request, built)) = build(context, major, device.0, buffer, offset.0, None) else {
+        return At::NULL;
     };
-    context.update(request, |value: &mut Irp| value.user_status = status);
-    context.state().get::<Requests>().0.insert(request, Built { status, ..built });
+    context.update(request, |value: &mut Irp| value.user_status = status.0);
+    context.state().get::<Requests>().0.insert(request, Built { status: status.0, ..built });
     irps::end_by(context, request, ended);
-    request
+    At::new(request)
 }
 
 /// Finishes a completed request. If the request failed immediately, only the call's result reports
@@ -351,14 +351,14 @@ struct Back(HashMap<u64, bool>);
 
 /// Passes a request to the next lower driver, and waits until the request returns. Returns `false`
 /// if the request has no stack location for that driver.
-fn forward_and_wait(context: &Context, device: u64, request: u64) -> bool {
-    devices::must_be_device(context, device);
-    let value: Irp = context.read(request);
+fn forward_and_wait(context: &Context, device: At<DeviceObject>, request: At<Irp>) -> bool {
+    devices::must_be_device(context, device.0);
+    let value = request.read(context);
     if value.current_location <= 1 {
         return false;
     }
     let current: IrpStack = context.read(value.tail[irp::STACK]);
-    let next = irp::next_location(context, request);
+    let next = irp::next_location(context, request.0);
     let copied = IrpStack { control: 0, completion_routine: 0, context: 0, ..current };
     context.write(next, &copied);
     irp::keep(context, next, came_back);
@@ -383,19 +383,19 @@ fn came_back(context: &Context, location: u64) {
 /// Sets the routine to call when the lower drivers have completed a request.
 fn set_completion_routine(
     context: &Context,
-    device: u64,
-    request: u64,
-    routine: u64,
-    its_context: u64,
+    device: At<DeviceObject>,
+    request: At<Irp>,
+    routine: Callback,
+    its_context: Memory,
     on_success: bool,
     on_error: bool,
     on_cancel: bool,
 ) -> NtStatus {
-    devices::must_be_device(context, device);
+    devices::must_be_device(context, device.0);
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-    irp::update_next(context, request, |location| {
-        location.completion_routine = routine;
-        location.context = its_context;
+    irp::update_next(context, request.0, |location| {
+        location.completion_routine = routine.0;
+        location.context = its_context.0;
         location.control = bit(on_success, irp::control::INVOKE_ON_SUCCESS)
             | bit(on_error, irp::control::INVOKE_ON_ERROR)
             | bit(on_cancel, irp::control::INVOKE_ON_CANCEL);

@@ -8,7 +8,7 @@ use std::{
 
 use super::irp::STACK;
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, Callback, routine},
     ground::{
         abi::{DeviceObject, DriverObject, Irp, IrpStack},
         arena::Block,
@@ -22,11 +22,11 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoCancelIrp", DISPATCH, Routine::of(cancel)),
-    ("IoAcquireCancelSpinLock", DISPATCH, Routine::of(acquire)),
-    ("IoReleaseCancelSpinLock", DISPATCH, Routine::of(release)),
-    ("IoStartPacket", DISPATCH, Routine::of(start_packet)),
-    ("IoStartNextPacket", DISPATCH, Routine::of(start_next)),
+    routine("IoCancelIrp", cancel),
+    routine("IoAcquireCancelSpinLock", acquire),
+    routine("IoReleaseCancelSpinLock", release),
+    routine("IoStartPacket", start_packet),
+    routine("IoStartNextPacket", start_next),
 ];
 
 /// The offset of the current request in a device object.
@@ -66,8 +66,8 @@ fn release(context: &Context, irql: u8) {
     context.lower_irql(Irql::from_number(irql));
 }
 
-fn cancel(context: &Context, irp: u64) -> bool {
-    cancel_request(context, irp)
+fn cancel(context: &Context, irp: At<Irp>) -> bool {
+    cancel_request(context, irp.0)
 }
 
 /// Cancels a request. Returns `true` if its cancel routine was called.
@@ -128,26 +128,32 @@ pub fn exchange_routine(context: &Context, irp: u64, routine: u64) -> u64 {
 struct Packets(VecDeque<(u64, u64, u64)>);
 
 /// Passes a request to the driver's `StartIo` routine, or queues it if the device is busy.
-fn start_packet(context: &Context, device: u64, irp: u64, key: At<u32>, cancel: u64) {
+fn start_packet(
+    context: &Context,
+    device: At<DeviceObject>,
+    irp: At<Irp>,
+    key: At<u32>,
+    cancel: Callback,
+) {
     let key = key.read_optional(context).map_or(u64::MAX, u64::from);
-    if cancel != 0 {
-        context.update(irp, |value: &mut Irp| value.cancel_routine = cancel);
+    if cancel != Callback(0) {
+        context.update(irp.0, |value: &mut Irp| value.cancel_routine = cancel.0);
     }
     let is_idle = context.atomically(|state| {
-        let mut value: DeviceObject = memory::read(device)?;
+        let mut value: DeviceObject = memory::read(device.0)?;
         let is_idle = value.current_irp == 0;
         if is_idle {
-            value.current_irp = irp;
-            memory::write(device.wrapping_add(CURRENT), &value.current_irp)?;
+            value.current_irp = irp.0;
+            memory::write(device.0.wrapping_add(CURRENT), &value.current_irp)?;
         } else {
             let packets = &mut state.get::<Packets>().0;
             let after = packets.iter().position(|(_, _, other)| *other > key);
-            packets.insert(after.unwrap_or(packets.len()), (device, irp, key));
+            packets.insert(after.unwrap_or(packets.len()), (device.0, irp.0, key));
         }
         Ok(is_idle)
     });
     if is_idle {
-        start(context, device, irp);
+        start(context, device.0, irp.0);
     }
 }
 
@@ -159,18 +165,18 @@ fn start(context: &Context, device: u64, irp: u64) {
 }
 
 /// Passes the next queued request to the driver's `StartIo` routine.
-fn start_next(context: &Context, device: u64, _cancelable: bool) {
+fn start_next(context: &Context, device: At<DeviceObject>, _cancelable: bool) {
     context.require_at_least(DISPATCH);
     let irp = context.atomically(|state| {
-        let mut value: DeviceObject = memory::read(device)?;
+        let mut value: DeviceObject = memory::read(device.0)?;
         let packets = &mut state.get::<Packets>().0;
-        let at = packets.iter().position(|(owner, ..)| *owner == device);
+        let at = packets.iter().position(|(owner, ..)| *owner == device.0);
         let next = at.and_then(|at| packets.remove(at));
         value.current_irp = next.map_or(0, |(_, irp, _)| irp);
-        memory::write(device.wrapping_add(CURRENT), &value.current_irp)?;
+        memory::write(device.0.wrapping_add(CURRENT), &value.current_irp)?;
         Ok(value.current_irp)
     });
     if irp != 0 {
-        start(context, device, irp);
+        start(context, device.0, irp);
     }
 }

@@ -3,17 +3,15 @@
 use std::{collections::BTreeMap, mem::offset_of};
 
 use crate::{
-    execution::routine::Routine,
-    ground::{NtStatus, arena::Block, executive_abi::ErrorLogPacket, irql::Irql},
+    execution::routine::{At, Memory, routine},
+    ground::{NtStatus, arena::Block, executive_abi::ErrorLogPacket},
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoAllocateErrorLogEntry", DISPATCH, Routine::of(allocate)),
-    ("IoWriteErrorLogEntry", DISPATCH, Routine::of(write)),
-    ("IoFreeErrorLogEntry", DISPATCH, Routine::of(free)),
+    routine("IoAllocateErrorLogEntry", allocate),
+    routine("IoWriteErrorLogEntry", write),
+    routine("IoFreeErrorLogEntry", free),
 ];
 
 /// The maximum size of an entry: `ERROR_LOG_LIMIT_SIZE`.
@@ -68,24 +66,24 @@ pub fn entries(nt: &Ntoskrnl) -> Vec<ErrorLogEntry> {
 
 /// Allocates an entry for a device or driver. Returns null if the object is neither a device nor a
 /// driver, or if the size is invalid.
-fn allocate(context: &Context, object: u64, size: u8) -> u64 {
+fn allocate(context: &Context, object: Memory, size: u8) -> Memory {
     /// `IO_TYPE_DEVICE` and `IO_TYPE_DRIVER`.
     const KINDS: [i16; 2] = [3, 4];
     let size = usize::from(size);
-    let is_known = object != 0 && KINDS.contains(&context.read(object));
+    let is_known = !object.is_null() && KINDS.contains(&context.read(object.0));
     if !is_known || !(size_of::<ErrorLogPacket>()..=LARGEST).contains(&size) {
-        return 0;
+        return At::NULL;
     }
     if context.faults().take("ExAllocatePool2").is_some() {
-        return 0;
+        return At::NULL;
     }
     let Some(block) = Block::try_zeroed(size) else {
-        return 0;
+        return At::NULL;
     };
     let address = block.address();
     let allocated = Allocated { block, size, by: context.call().return_address };
     context.state().get::<Log>().allocated.insert(address, allocated);
-    address
+    At::new(address)
 }
 
 /// Takes an entry that a driver has allocated. Bugchecks if no entry is at the address.
@@ -103,21 +101,21 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     })
 }
 
-fn free(context: &Context, entry: u64) {
-    drop(take(context, entry));
+fn free(context: &Context, entry: Memory) {
+    drop(take(context, entry.0));
 }
 
 /// Writes an entry to the log and frees it.
-fn write(context: &Context, entry: u64) {
-    let Allocated { block, size, .. } = take(context, entry);
-    let packet: ErrorLogPacket = context.read(entry);
+fn write(context: &Context, entry: Memory) {
+    let Allocated { block, size, .. } = take(context, entry.0);
+    let packet: ErrorLogPacket = context.read(entry.0);
     if !packet.dump_size.is_multiple_of(4) {
         context.stop_for_misuse(&format!(
             "with an entry that has {} bytes of dump data; the size must be a multiple of 4",
             packet.dump_size
         ));
     }
-    let bytes = context.bytes(entry, size as u64);
+    let bytes = context.bytes(entry.0, size as u64);
     let dump = offset_of!(ErrorLogPacket, dump)
         ..offset_of!(ErrorLogPacket, dump) + usize::from(packet.dump_size);
     let dump = bytes.get(dump).map(<[u8]>::to_vec);

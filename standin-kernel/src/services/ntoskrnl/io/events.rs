@@ -1,8 +1,8 @@
 //! Named events created by `IoCreateNotificationEvent` and `IoCreateSynchronizationEvent`.
 
 use crate::{
-    execution::routine::Routine,
-    ground::irql::Irql,
+    execution::routine::{At, routine},
+    ground::{abi::UnicodeString, opaque::KernelEvent},
     services::{
         ntoskrnl::{
             context::{Context, Entries},
@@ -16,11 +16,9 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoCreateNotificationEvent", PASSIVE, Routine::of(create_notification)),
-    ("IoCreateSynchronizationEvent", PASSIVE, Routine::of(create_synchronization)),
+    routine("IoCreateNotificationEvent", create_notification),
+    routine("IoCreateSynchronizationEvent", create_synchronization),
 ];
 
 /// Creates a signaled event, or opens the existing event with this name. Returns the event, or null
@@ -40,10 +38,18 @@ fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
     object
 }
 
-fn create_notification(context: &Context, name: u64, handle: u64) -> u64 {
-    io_create(context, name, handle, NOTIFICATION)
+fn create_notification(
+    context: &Context,
+    name: At<UnicodeString>,
+    handle: At<u64>,
+) -> At<KernelEvent> {
+    At::new(io_create(context, name.0, handle.0, NOTIFICATION))
 }
 
-fn create_synchronization(context: &Context, name: u64, handle: u64) -> u64 {
-    io_create(context, name, handle, SYNCHRONIZATION)
+fn create_synchronization(
+    context: &Context,
+    name: At<UnicodeString>,
+    handle: At<u64>,
+) -> At<KernelEvent> {
+    At::new(io_create(context, name.0, handle.0, SYNCHRONIZATION))
 }

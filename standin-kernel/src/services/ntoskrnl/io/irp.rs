@@ -7,11 +7,10 @@ use zerocopy::{Immutable, IntoBytes};
 use super::devices;
 pub use crate::services::ntoskrnl::irps::Ended;
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, routine},
     ground::{
         NtStatus,
         abi::{DeviceObject, DriverObject, Irp, IrpStack},
-        irql::Irql,
         rule::Rule,
     },
     services::{
@@ -23,18 +22,16 @@ use crate::{
     },
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoAllocateIrp", DISPATCH, Routine::of(allocate)),
-    ("IoAllocateIrpEx", DISPATCH, Routine::of(allocate_for_device)),
-    ("IoSizeOfIrpEx", DISPATCH, Routine::of(size_for_device)),
-    ("IoFreeIrp", DISPATCH, Routine::of(free)),
-    ("IoInitializeIrp", DISPATCH, Routine::of(initialize)),
-    ("IoInitializeIrpEx", DISPATCH, Routine::of(initialize_for_device)),
-    ("IoReuseIrp", DISPATCH, Routine::of(reuse)),
-    ("IofCallDriver", DISPATCH, Routine::of(call_driver)),
-    ("IofCompleteRequest", DISPATCH, Routine::of(complete)),
+    routine("IoAllocateIrp", allocate),
+    routine("IoAllocateIrpEx", allocate_for_device),
+    routine("IoSizeOfIrpEx", size_for_device),
+    routine("IoFreeIrp", free),
+    routine("IoInitializeIrp", initialize),
+    routine("IoInitializeIrpEx", initialize_for_device),
+    routine("IoReuseIrp", reuse),
+    routine("IofCallDriver", call_driver),
+    routine("IofCompleteRequest", complete),
 ];
 
 /// The sizes of a request and of a stack location.
@@ -132,52 +129,63 @@ pub fn discard(context: &Context, irp: u64) {
     context.free_own(irp);
 }
 
-fn allocate(context: &Context, stack_size: i8, _quota: bool) -> u64 {
+fn allocate(context: &Context, stack_size: i8, _quota: bool) -> At<Irp> {
     let stack_size = stack_size.cast_unsigned();
     if stack_size == 0 || stack_size > 127 {
         context.stop_for_misuse(&format!("for {stack_size} stack locations"));
     }
-    create(context, stack_size, None)
+    At::new(create(context, stack_size, None))
 }
 
 /// Allocates a request for a device. The device determines only whether Windows adds space for its own
 /// use.
-fn allocate_for_device(context: &Context, _device: u64, stack_size: i8, quota: bool) -> u64 {
+fn allocate_for_device(
+    context: &Context,
+    _device: At<DeviceObject>,
+    stack_size: i8,
+    quota: bool,
+) -> At<Irp> {
     allocate(context, stack_size, quota)
 }
 
-const fn size_for_device(_context: &Context, _device: u64, stack_size: i8) -> u16 {
+const fn size_for_device(_context: &Context, _device: At<DeviceObject>, stack_size: i8) -> u16 {
     ((HEADER + LOCATION * stack_size.cast_unsigned() as u64) & 0xFFFF) as u16
 }
 
-fn free(context: &Context, irp: u64) {
+fn free(context: &Context, irp: At<Irp>) {
     let is_its =
-        irps::find(context, irp).is_some_and(|one| one.is_allocated && one.ended.is_none());
+        irps::find(context, irp.0).is_some_and(|one| one.is_allocated && one.ended.is_none());
     if !is_its {
-        context.stop_for_wrong(irp, "a request from IoAllocateIrp");
+        context.stop_for_wrong(irp.0, "a request from IoAllocateIrp");
     }
-    must_be_back(context, irp);
-    discard(context, irp);
+    must_be_back(context, irp.0);
+    discard(context, irp.0);
 }
 
-fn initialize(context: &Context, irp: u64, size: u16, stack_size: i8) {
+fn initialize(context: &Context, irp: At<Irp>, size: u16, stack_size: i8) {
     let stack_size = stack_size.cast_unsigned();
     let needed = HEADER + LOCATION * u64::from(stack_size);
     if u64::from(size) < needed {
         context.stop_for_misuse(&format!("with {size} bytes; {needed} are required"));
     }
-    if irps::find(context, irp).is_some_and(|one| one.is_allocated) {
+    if irps::find(context, irp.0).is_some_and(|one| one.is_allocated) {
         context.stop_for_misuse(
             "for a request from IoAllocateIrp, which only IoReuseIrp can prepare for reuse",
         );
     }
-    must_be_back(context, irp);
-    fill(context, irp, needed, stack_size, 0);
+    must_be_back(context, irp.0);
+    fill(context, irp.0, needed, stack_size, 0);
     let request = Request { ended: None, if_not_kept: None, is_allocated: false, home: None };
-    irps::add(context, irp, request);
+    irps::add(context, irp.0, request);
 }
 
-fn initialize_for_device(context: &Context, irp: u64, _device: u64, size: u16, stack_size: i8) {
+fn initialize_for_device(
+    context: &Context,
+    irp: At<Irp>,
+    _device: At<DeviceObject>,
+    size: u16,
+    stack_size: i8,
+) {
     initialize(context, irp, size, stack_size);
 }
 
@@ -188,17 +196,17 @@ fn must_be_back(context: &Context, irp: u64) {
     }
 }
 
-fn reuse(context: &Context, irp: u64, status: NtStatus) {
-    let value: Irp = context.read(irp);
-    let is_own = irps::find(context, irp).is_some_and(|one| one.ended.is_none());
+fn reuse(context: &Context, irp: At<Irp>, status: NtStatus) {
+    let value = irp.read(context);
+    let is_own = irps::find(context, irp.0).is_some_and(|one| one.ended.is_none());
     if !is_own {
         context.stop_for_misuse("for a request that the driver did not allocate");
     }
-    must_be_back(context, irp);
+    must_be_back(context, irp.0);
     let size = HEADER + LOCATION * u64::from(value.stack_count);
     let flags = value.allocation_flags & ALLOCATED_FIXED_SIZE;
-    fill(context, irp, size, value.stack_count, flags);
-    context.update(irp, |value: &mut Irp| value.status_block.status = status.bits());
+    fill(context, irp.0, size, value.stack_count, flags);
+    context.update(irp.0, |value: &mut Irp| value.status_block.status = status.bits());
 }
 
 /// Returns the name of a major function.
@@ -217,36 +225,36 @@ pub fn major_name(major: u8) -> &'static str {
 }
 
 /// Passes a request to a device's driver.
-pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
-    must_be_request(context, irp);
-    devices::must_be_device(context, device);
-    let mut value: Irp = context.read(irp);
+pub fn call_driver(context: &Context, device: At<DeviceObject>, irp: At<Irp>) -> NtStatus {
+    must_be_request(context, irp.0);
+    devices::must_be_device(context, device.0);
+    let mut value = irp.read(context);
     let from = value.current_location;
     value.current_location = from.wrapping_sub(1);
     if value.current_location == 0 || value.current_location > value.stack_count {
         context.bugcheck(
             NO_MORE_IRP_STACK_LOCATIONS,
-            [irp, 0, 0, 0],
+            [irp.0, 0, 0, 0],
             context.sentence("with a request that has no more stack locations"),
             &context.backtrace(),
         );
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
-    store_location(context, irp, &value);
-    irps::sent_from(context, irp, from);
+    store_location(context, irp.0, &value);
+    irps::sent_from(context, irp.0, from);
     let location = context.update(value.tail[STACK], |location: &mut IrpStack| {
-        location.device = device;
+        location.device = device.0;
         *location
     });
-    if let Some(dispatch) = devices::dispatch_of(context, device) {
-        return dispatch(context, device, irp);
+    if let Some(dispatch) = devices::dispatch_of(context, device.0) {
+        return dispatch(context, device.0, irp.0);
     }
-    if devices::has_lost_driver(context, device) {
+    if devices::has_lost_driver(context, device.0) {
         context.stop_for_misuse(&format!(
             "for the device object 0x{device:016X}, whose driver was unloaded"
         ));
     }
-    let driver = context.read::<DeviceObject>(device).driver;
+    let driver = device.read(context).driver;
     let object: DriverObject = context.read(driver);
     let routine = object.major_function.get(usize::from(location.major)).copied();
     let Some(routine) = routine.filter(|routine| *routine != 0) else {
@@ -254,12 +262,12 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
         value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
         value.status_block.information = 0;
         let block = offset_of!(Irp, status_block);
-        store(context, irp, block, &value.status_block);
-        complete_request(context, irp);
+        store(context, irp.0, block, &value.status_block);
+        complete_request(context, irp.0);
         return NtStatus::INVALID_DEVICE_REQUEST;
     };
     let what = major_name(location.major);
-    NtStatus::from_register(context.call_driver(what, routine, [device, irp]))
+    NtStatus::from_register(context.call_driver(what, routine, [device.0, irp.0]))
 }
 
 /// Bugchecks if no request is at the address, or if the request was completed or freed.

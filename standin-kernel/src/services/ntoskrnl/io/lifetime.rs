@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use super::power_states;
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, Callback, Memory, routine},
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, DriverObject},
         arena::Block,
-        irql::Irql,
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -18,24 +17,17 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoInitializeTimer", PASSIVE, Routine::of(initialize_timer)),
-    ("IoStartTimer", DISPATCH, Routine::of(start_timer)),
-    ("IoStopTimer", DISPATCH, Routine::of(stop_timer)),
-    ("IoRegisterShutdownNotification", PASSIVE, Routine::of(register_shutdown::<false>)),
-    ("IoRegisterLastChanceShutdownNotification", PASSIVE, Routine::of(register_shutdown::<true>)),
-    ("IoUnregisterShutdownNotification", PASSIVE, Routine::of(unregister_shutdown)),
-    ("IoAllocateDriverObjectExtension", DISPATCH, Routine::of(allocate_extension)),
-    ("IoGetDriverObjectExtension", DISPATCH, Routine::of(get_extension)),
-    ("IoRegisterDriverReinitialization", PASSIVE, Routine::of(register_reinitialization::<false>)),
-    (
-        "IoRegisterBootDriverReinitialization",
-        PASSIVE,
-        Routine::of(register_reinitialization::<true>),
-    ),
+    routine("IoInitializeTimer", initialize_timer),
+    routine("IoStartTimer", start_timer),
+    routine("IoStopTimer", stop_timer),
+    routine("IoRegisterShutdownNotification", register_shutdown::<false>),
+    routine("IoRegisterLastChanceShutdownNotification", register_shutdown::<true>),
+    routine("IoUnregisterShutdownNotification", unregister_shutdown),
+    routine("IoAllocateDriverObjectExtension", allocate_extension),
+    routine("IoGetDriverObjectExtension", get_extension),
+    routine("IoRegisterDriverReinitialization", register_reinitialization::<false>),
+    routine("IoRegisterBootDriverReinitialization", register_reinitialization::<true>),
 ];
 
 /// The timers of devices, by device object: their routines and contexts.
@@ -53,8 +45,8 @@ struct Timer {
 fn initialize_timer(
     context: &Context,
     device: At<DeviceObject>,
-    routine: u64,
-    its_context: u64,
+    routine: Callback,
+    its_context: Memory,
 ) -> NtStatus {
     let mut value = device.read(context);
     value.timer = context.with_state(|Timers(timers)| {
@@ -63,7 +55,7 @@ fn initialize_timer(
             context: 0,
             memory: Block::zeroed(0x40),
         });
-        (timer.routine, timer.context) = (routine, its_context);
+        (timer.routine, timer.context) = (routine.0, its_context.0);
         timer.memory.address()
     });
     device.write(context, value);
@@ -78,14 +70,14 @@ fn timer_of(context: &Context, device: u64) -> (u64, u64) {
     found.unwrap_or_else(|| context.stop_for_wrong(device, "a device whose timer was initialized"))
 }
 
-fn start_timer(context: &Context, device: u64) {
-    let (routine, its_context) = timer_of(context, device);
-    timers::start_for_device(context, device, routine, its_context);
+fn start_timer(context: &Context, device: At<DeviceObject>) {
+    let (routine, its_context) = timer_of(context, device.0);
+    timers::start_for_device(context, device.0, routine, its_context);
 }
 
-fn stop_timer(context: &Context, device: u64) {
-    timer_of(context, device);
-    timers::stop(context, device);
+fn stop_timer(context: &Context, device: At<DeviceObject>) {
+    timer_of(context, device.0);
+    timers::stop(context, device.0);
 }
 
 /// A device whose driver is notified of the shutdown.
@@ -139,8 +131,8 @@ struct Extensions(BTreeMap<(u64, u64), Block>);
 /// Allocates memory that is valid as long as the driver object exists.
 fn allocate_extension(
     context: &Context,
-    driver: u64,
-    id: u64,
+    driver: At<DriverObject>,
+    id: Memory,
     size: u32,
     result: At<u64>,
 ) -> NtResult {
@@ -149,7 +141,7 @@ fn allocate_extension(
         return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
     let address = context.with_state(|Extensions(all)| {
-        let Entry::Vacant(free) = all.entry((driver, id)) else {
+        let Entry::Vacant(free) = all.entry((driver.0, id.0)) else {
             return Err(NtStatus::OBJECT_NAME_COLLISION);
         };
         let block = Block::try_zeroed(size as usize).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
@@ -160,8 +152,10 @@ fn allocate_extension(
 }
 
 /// Returns the address of an extension, or null.
-fn get_extension(context: &Context, driver: u64, id: u64) -> u64 {
-    context.with_state(|Extensions(all)| all.get(&(driver, id)).map_or(0, Block::address))
+fn get_extension(context: &Context, driver: At<DriverObject>, id: Memory) -> Memory {
+    At::new(
+        context.with_state(|Extensions(all)| all.get(&(driver.0, id.0)).map_or(0, Block::address)),
+    )
 }
 
 /// The routines that run after all drivers have started. Boot drivers' routines come first.
@@ -178,11 +172,16 @@ struct Reinitialization {
 
 fn register_reinitialization<const BOOT: bool>(
     context: &Context,
-    driver: u64,
-    routine: u64,
-    its_context: u64,
+    driver: At<DriverObject>,
+    routine: Callback,
+    its_context: Memory,
 ) {
-    let one = Reinitialization { driver, routine, context: its_context, is_of_boot: BOOT };
+    let one = Reinitialization {
+        driver: driver.0,
+        routine: routine.0,
+        context: its_context.0,
+        is_of_boot: BOOT,
+    };
     context.state().get::<Reinitializations>().0.push_back(one);
 }
 

@@ -5,19 +5,17 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, arena::Block, irql::Irql},
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{NtResult, NtStatus, abi::DriverObject, arena::Block},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoRegisterPlugPlayNotification", PASSIVE, Routine::of(register_plug_and_play)),
-    ("IoUnregisterPlugPlayNotification", PASSIVE, Routine::of(unregister_plug_and_play)),
-    ("IoUnregisterPlugPlayNotificationEx", PASSIVE, Routine::of(unregister_plug_and_play)),
-    ("IoRegisterBootDriverCallback", PASSIVE, Routine::of(register_boot)),
-    ("IoUnregisterBootDriverCallback", Irql::APC_LEVEL, Routine::of(unregister_boot)),
+    routine("IoRegisterPlugPlayNotification", register_plug_and_play),
+    routine("IoUnregisterPlugPlayNotification", unregister_plug_and_play),
+    routine("IoUnregisterPlugPlayNotificationEx", unregister_plug_and_play),
+    routine("IoRegisterBootDriverCallback", register_boot),
+    routine("IoUnregisterBootDriverCallback", unregister_boot),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +56,10 @@ fn register_plug_and_play(
     context: &Context,
     category: u32,
     _flags: u32,
-    data: u64,
-    driver: u64,
-    routine: u64,
-    _argument: u64,
+    data: Memory,
+    driver: At<DriverObject>,
+    routine: Callback,
+    _argument: Memory,
     entry: At<u64>,
 ) -> NtResult {
     /// `EventCategoryHardwareProfileChange`, `EventCategoryDeviceInterfaceChange` and
@@ -72,28 +70,28 @@ fn register_plug_and_play(
     let is_valid = match category {
         HARDWARE_PROFILE => true,
         // The data are the class of the interface, or the file object of the device.
-        INTERFACE | TARGET => data != 0,
+        INTERFACE | TARGET => !data.is_null(),
         _ => false,
     };
-    if !is_valid || driver == 0 || routine == 0 {
+    if !is_valid || driver.is_null() || routine == Callback(0) {
         entry.write(context, 0_u64);
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    entry.write(context, register(context, Kind::PlugAndPlay, routine));
+    entry.write(context, register(context, Kind::PlugAndPlay, routine.0));
     Ok(())
 }
 
-fn unregister_plug_and_play(context: &Context, entry: u64) -> NtStatus {
-    unregister(context, Kind::PlugAndPlay, entry);
+fn unregister_plug_and_play(context: &Context, entry: Memory) -> NtStatus {
+    unregister(context, Kind::PlugAndPlay, entry.0);
     NtStatus::SUCCESS
 }
 
-fn register_boot(context: &Context, routine: u64, _argument: u64) -> u64 {
-    register(context, Kind::Boot, routine)
+fn register_boot(context: &Context, routine: Callback, _argument: Memory) -> Memory {
+    At::new(register(context, Kind::Boot, routine.0))
 }
 
-fn unregister_boot(context: &Context, handle: u64) {
-    unregister(context, Kind::Boot, handle);
+fn unregister_boot(context: &Context, handle: Memory) {
+    unregister(context, Kind::Boot, handle.0);
 }
 
 /// Removes the registrations of a driver's routines, and returns their number.

@@ -2,11 +2,10 @@
 
 use super::{devices, irp, send, stacks};
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, routine},
     ground::{
         NtResult, NtStatus,
-        abi::{Irp, IrpStack},
-        irql::Irql,
+        abi::{DeviceObject, Irp, IrpStack, UnicodeString},
     },
     services::{
         create_parameters::CreateParameters,
@@ -18,16 +17,11 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoGetDeviceObjectPointer", PASSIVE, Routine::of(get)),
-    ("IoAttachDevice", APC, Routine::of(attach)),
-    ("IoGetLowerDeviceObject", DISPATCH, Routine::of(lower)),
-    ("IoValidateDeviceIoControlAccess", HIGH, Routine::of(validate_access)),
+    routine("IoGetDeviceObjectPointer", get),
+    routine("IoAttachDevice", attach),
+    routine("IoGetLowerDeviceObject", lower),
+    routine("IoValidateDeviceIoControlAccess", validate_access),
 ];
 
 /// `FILE_READ_ATTRIBUTES`.
@@ -54,33 +48,44 @@ fn open(context: &Context, name: u64, access: u32) -> NtResult<(u64, u64)> {
     };
     let file = send::open_as(context, device, &rest, opener)?;
     handles::own(context, file, send::close_after_cleanup);
-    handles::reference(context, file);
+    handles::reference(context, At::new(file));
     send::clean_up(context, file);
     Ok((file, stacks::top_of(context, device)))
 }
 
-fn get(context: &Context, name: u64, access: u32, file: At<u64>, device: At<u64>) -> NtResult {
-    let (its_file, its_device) = open(context, name, access)?;
+fn get(
+    context: &Context,
+    name: At<UnicodeString>,
+    access: u32,
+    file: At<u64>,
+    device: At<u64>,
+) -> NtResult {
+    let (its_file, its_device) = open(context, name.0, access)?;
     file.write(context, its_file);
     device.write(context, its_device);
     Ok(())
 }
 
 /// Attaches a device to the stack of a named device.
-fn attach(context: &Context, source: u64, name: u64, attached: u64) -> NtResult {
-    let (file, target) = open(context, name, READ_ATTRIBUTES)?;
-    let result = stacks::attach_safe(context, source, target, attached);
-    handles::dereference(context, file);
+fn attach(
+    context: &Context,
+    source: At<DeviceObject>,
+    name: At<UnicodeString>,
+    attached: At<u64>,
+) -> NtResult {
+    let (file, target) = open(context, name.0, READ_ATTRIBUTES)?;
+    let result = stacks::attach_safe(context, source, At::new(target), attached);
+    handles::dereference(context, At::new(file));
     result
 }
 
 /// Returns a reference to the device below a device, or null.
-fn lower(context: &Context, device: u64) -> u64 {
-    let below = devices::with(context, device, |one| one.below);
+fn lower(context: &Context, device: At<DeviceObject>) -> At<DeviceObject> {
+    let below = devices::with(context, device.0, |one| one.below);
     if let Some(below) = below {
-        handles::reference(context, below);
+        handles::reference(context, At::new(below));
     }
-    below.unwrap_or(0)
+    At::new(below.unwrap_or(0))
 }
 
 /// Returns whether the sender of a device control or file system control opened the device with

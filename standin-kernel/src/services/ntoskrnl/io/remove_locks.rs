@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 
 use crate::{
-    execution::{coroutine::wait_until, routine::Routine},
+    execution::{
+        coroutine::wait_until,
+        routine::{At, Memory, routine},
+    },
     ground::{
-        NtResult, NtStatus, abi::DispatcherHeader, backtrace::Backtrace, irql::Irql, memory,
-        pnp_abi::RemoveLock, rule::Rule,
+        NtResult, NtStatus, abi::DispatcherHeader, backtrace::Backtrace, memory,
+        opaque::IoRemoveLock, pnp_abi::RemoveLock, rule::Rule,
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -17,14 +20,11 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoInitializeRemoveLockEx", PASSIVE, Routine::of(initialize)),
-    ("IoAcquireRemoveLockEx", DISPATCH, Routine::of(acquire)),
-    ("IoReleaseRemoveLockEx", DISPATCH, Routine::of(release)),
-    ("IoReleaseRemoveLockAndWaitEx", PASSIVE, Routine::of(release_and_wait)),
+    routine("IoInitializeRemoveLockEx", initialize),
+    routine("IoAcquireRemoveLockEx", acquire),
+    routine("IoReleaseRemoveLockEx", release),
+    routine("IoReleaseRemoveLockAndWaitEx", release_and_wait),
 ];
 
 /// `STATUS_DELETE_PENDING`.
@@ -42,21 +42,28 @@ const REMOVED: u64 = std::mem::offset_of!(RemoveLock, removed) as u64;
 const COUNT: u64 = std::mem::offset_of!(RemoveLock, count) as u64;
 const EVENT: u64 = std::mem::offset_of!(RemoveLock, event) as u64;
 
-fn initialize(context: &Context, lock: u64, _tag: u32, _minutes: u32, _highest: u32, size: u32) {
+fn initialize(
+    context: &Context,
+    lock: At<IoRemoveLock>,
+    _tag: u32,
+    _minutes: u32,
+    _highest: u32,
+    size: u32,
+) {
     if (size as usize) < size_of::<RemoveLock>() {
         context.stop_for_misuse(&format!(
             "for a remove lock of {size} bytes; its size must be at least {}",
             size_of::<RemoveLock>()
         ));
     }
-    let event = lock.wrapping_add(EVENT);
+    let event = lock.0.wrapping_add(EVENT);
     let event_size = size_of::<DispatcherHeader>();
     initialize_header(context, event, kind::SYNCHRONIZATION_EVENT, event_size, 0);
-    context.update(lock, |value: &mut RemoveLock| {
+    context.update(lock.0, |value: &mut RemoveLock| {
         value.removed = 0;
         value.count = 1;
     });
-    context.state().get::<Locks>().0.insert(lock, Vec::new());
+    context.state().get::<Locks>().0.insert(lock.0, Vec::new());
 }
 
 /// Bugchecks because a lock was not initialized.
@@ -110,14 +117,21 @@ impl<R> Change<R> {
 }
 
 /// Acquires a lock, unless its device is being removed.
-fn acquire(context: &Context, lock: u64, tag: u64, _file: u64, _line: u32, _size: u32) -> NtResult {
+fn acquire(
+    context: &Context,
+    lock: At<IoRemoveLock>,
+    tag: Memory,
+    _file: At<i8>,
+    _line: u32,
+    _size: u32,
+) -> NtResult {
     let backtrace = context.short_backtrace();
-    change(context, lock, |holders, value| {
+    change(context, lock.0, |holders, value| {
         if value.removed != 0 {
             return Change::new(Err(DELETE_PENDING));
         }
         value.count = value.count.saturating_add(1);
-        holders.push((tag, backtrace));
+        holders.push((tag.0, backtrace));
         Change::new(Ok(()))
     })
 }
@@ -141,19 +155,19 @@ fn must_be_taken(context: &Context, is_taken: bool, lock: u64, tag: u64) {
     }
 }
 
-fn release(context: &Context, lock: u64, tag: u64, _size: u32) {
-    let is_taken = change(context, lock, |holders, value| {
-        let is_taken = take(holders, value, tag);
+fn release(context: &Context, lock: At<IoRemoveLock>, tag: Memory, _size: u32) {
+    let is_taken = change(context, lock.0, |holders, value| {
+        let is_taken = take(holders, value, tag.0);
         Change { result: is_taken, signals: is_taken && value.count == 0 }
     });
-    must_be_taken(context, is_taken, lock, tag);
+    must_be_taken(context, is_taken, lock.0, tag.0);
 }
 
 /// Releases the lock of a device that is being removed, and waits until no thread holds it.
-fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u32) {
+fn release_and_wait(context: &Context, lock: At<IoRemoveLock>, tag: Memory, _size: u32) {
     check_may_wait(context);
-    let is_taken = change(context, lock, |holders, value| {
-        let is_taken = take(holders, value, tag);
+    let is_taken = change(context, lock.0, |holders, value| {
+        let is_taken = take(holders, value, tag.0);
         if is_taken {
             value.removed = 1;
             // The device itself counts as a holder.
@@ -161,10 +175,10 @@ fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u32) {
         }
         Change::new(is_taken)
     });
-    must_be_taken(context, is_taken, lock, tag);
-    let is_free = || with(context, lock, |holders| holders.is_empty());
+    must_be_taken(context, is_taken, lock.0, tag.0);
+    let is_free = || with(context, lock.0, |holders| holders.is_empty());
     if !wait_until(context, None, is_free) {
-        let held = describe(context, lock);
+        let held = describe(context, lock.0);
         context.stop_call(
             Rule::Deadlock,
             &format!("and would wait forever for the remove lock, {held}"),

@@ -8,27 +8,23 @@ use super::{
     irp::{self, STACK, control},
 };
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, Callback, Memory, routine},
     ground::{
         NtStatus,
         abi::{Irp, IrpStack},
         arena::Block,
-        irql::Irql,
         pnp_abi::{CancelSafeContext, CancelSafeQueue},
     },
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoCsqInitialize", HIGH, Routine::of(initialize::<PLAIN>)),
-    ("IoCsqInitializeEx", HIGH, Routine::of(initialize::<EXTENDED>)),
-    ("IoCsqInsertIrp", DISPATCH, Routine::of(insert)),
-    ("IoCsqInsertIrpEx", DISPATCH, Routine::of(insert_with)),
-    ("IoCsqRemoveIrp", DISPATCH, Routine::of(remove)),
-    ("IoCsqRemoveNextIrp", DISPATCH, Routine::of(remove_next)),
+    routine("IoCsqInitialize", initialize::<PLAIN>),
+    routine("IoCsqInitializeEx", initialize::<EXTENDED>),
+    routine("IoCsqInsertIrp", insert),
+    routine("IoCsqInsertIrpEx", insert_with),
+    routine("IoCsqRemoveIrp", remove),
+    routine("IoCsqRemoveNextIrp", remove_next),
 ];
 
 /// `IO_TYPE_CSQ_IRP_CONTEXT`, `IO_TYPE_CSQ` and `IO_TYPE_CSQ_EX`.
@@ -42,21 +38,21 @@ const LINK: usize = 3;
 fn initialize<const KIND: u32>(
     context: &Context,
     queue: At<CancelSafeQueue>,
-    insert: u64,
-    remove: u64,
-    peek: u64,
-    acquire: u64,
-    release: u64,
-    complete_cancelled: u64,
+    insert: Callback,
+    remove: Callback,
+    peek: Callback,
+    acquire: Callback,
+    release: Callback,
+    complete_cancelled: Callback,
 ) -> NtStatus {
     let value = CancelSafeQueue {
         kind: KIND,
-        insert,
-        remove,
-        peek,
-        acquire,
-        release,
-        complete_cancelled,
+        insert: insert.0,
+        remove: remove.0,
+        peek: peek.0,
+        acquire: acquire.0,
+        release: release.0,
+        complete_cancelled: complete_cancelled.0,
         ..CancelSafeQueue::new_zeroed()
     };
     queue.write(context, value);
@@ -130,50 +126,55 @@ impl<'a> Locked<'a> {
     }
 }
 
-fn insert(context: &Context, queue: u64, irp: u64, its_context: u64) {
-    insert_with(context, queue, irp, its_context, 0);
+fn insert(
+    context: &Context,
+    queue: At<CancelSafeQueue>,
+    irp: At<Irp>,
+    its_context: At<CancelSafeContext>,
+) {
+    insert_with(context, queue, irp, its_context, At::NULL);
 }
 
 /// Marks a request as pending, and calls the driver to queue it unless it is canceled.
 fn insert_with(
     context: &Context,
-    queue: u64,
-    irp: u64,
-    its_context: u64,
-    insert_context: u64,
+    queue: At<CancelSafeQueue>,
+    irp: At<Irp>,
+    its_context: At<CancelSafeContext>,
+    insert_context: Memory,
 ) -> NtStatus {
-    let locked = Locked::new(context, queue);
-    let link = if its_context == 0 {
-        queue
+    let locked = Locked::new(context, queue.0);
+    let link = if its_context.is_null() {
+        queue.0
     } else {
-        let value = CancelSafeContext { kind: CONTEXT, reserved: 0, irp, queue };
-        context.write(its_context, &value);
-        its_context
+        let value = CancelSafeContext { kind: CONTEXT, reserved: 0, irp: irp.0, queue: queue.0 };
+        its_context.write(context, value);
+        its_context.0
     };
-    irp::store(context, irp, irp::tail(LINK), &link);
-    let value: Irp = context.read(irp);
+    irp::store(context, irp.0, irp::tail(LINK), &link);
+    let value = irp.read(context);
     let routine = locked.value.insert;
     if locked.value.kind == EXTENDED {
-        let arguments = [queue, irp, insert_context];
+        let arguments = [queue.0, irp.0, insert_context.0];
         let status =
             NtStatus::from_register(context.call_driver("CsqInsertIrpEx", routine, arguments));
         if !status.is_success() {
-            locked.forget(irp);
+            locked.forget(irp.0);
             locked.release();
             return status;
         }
     } else {
-        context.call_driver("CsqInsertIrp", routine, [queue, irp]);
+        context.call_driver("CsqInsertIrp", routine, [queue.0, irp.0]);
     }
     context.update(value.tail[STACK], |location: &mut IrpStack| {
         location.control |= control::PENDING_RETURNED;
     });
-    set_own_routine(context, irp, cancelled);
-    let is_cancelled = context.read::<Irp>(irp).cancel != 0;
+    set_own_routine(context, irp.0, cancelled);
+    let is_cancelled = irp.read(context).cancel != 0;
     // If the cancel routine was already taken, it completes the request.
-    if is_cancelled && exchange_routine(context, irp, 0) != 0 {
-        locked.take(irp);
-        locked.complete_cancelled(irp);
+    if is_cancelled && exchange_routine(context, irp.0, 0) != 0 {
+        locked.take(irp.0);
+        locked.complete_cancelled(irp.0);
     } else {
         locked.release();
     }
@@ -191,28 +192,32 @@ fn cancelled(context: &Context, irp: u64) {
 }
 
 /// Removes a request from its queue, unless it is being canceled.
-fn remove(context: &Context, queue: u64, its_context: At<CancelSafeContext>) -> u64 {
-    let locked = Locked::new(context, queue);
+fn remove(
+    context: &Context,
+    queue: At<CancelSafeQueue>,
+    its_context: At<CancelSafeContext>,
+) -> At<Irp> {
+    let locked = Locked::new(context, queue.0);
     let irp = its_context.read(context).irp;
     let is_taken = irp != 0 && exchange_routine(context, irp, 0) != 0;
     if is_taken {
         locked.take(irp);
     }
     locked.release();
-    if is_taken { irp } else { 0 }
+    if is_taken { At::new(irp) } else { At::NULL }
 }
 
 /// Removes the next request that is not being canceled from its queue.
-fn remove_next(context: &Context, queue: u64, peek_context: u64) -> u64 {
-    let locked = Locked::new(context, queue);
-    let mut irp = locked.next(0, peek_context);
+fn remove_next(context: &Context, queue: At<CancelSafeQueue>, peek_context: Memory) -> At<Irp> {
+    let locked = Locked::new(context, queue.0);
+    let mut irp = locked.next(0, peek_context.0);
     while irp != 0 && exchange_routine(context, irp, 0) == 0 {
-        irp = locked.next(irp, peek_context);
+        irp = locked.next(irp, peek_context.0);
     }
     if irp != 0 {
         irp::must_be_request(context, irp);
         locked.take(irp);
     }
     locked.release();
-    irp
+    At::new(irp)
 }

@@ -10,7 +10,7 @@ use super::{
     stacks,
 };
 use crate::{
-    execution::coroutine::wait_until,
+    execution::{coroutine::wait_until, routine::At},
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, FileObject, Irp, UnicodeString},
@@ -401,7 +401,7 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
         value.system_buffer = buffers.system;
         value.user_buffer = buffers.user;
         value.requestor_mode = opener_of(context, file).mode;
-        value.tail[THREAD] = thread_objects::current(context);
+        value.tail[THREAD] = thread_objects::current(context).0;
         value.tail[FILE] = file;
     });
     irp::update_next(context, request, |location| {
@@ -426,7 +426,9 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
     // and the last close.
     let is_locked =
         ![CREATE, CLOSE].contains(&major) && opener_of(context, file).create.is_synchronous();
-    let status = apcs::in_region(context, is_locked, || call_driver(context, top, request));
+    let status = apcs::in_region(context, is_locked, || {
+        call_driver(context, At::new(top), At::new(request))
+    });
     let is_pending = context.state().get::<Files>().pending.contains_key(&number);
     if is_pending && status != NtStatus::PENDING {
         context.stop(

@@ -3,19 +3,16 @@
 use zerocopy::FromZeros;
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, abi::FileObject, executive_abi::ShareAccess, irql::Irql},
+    execution::routine::{At, routine},
+    ground::{NtResult, NtStatus, abi::FileObject, executive_abi::ShareAccess},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoSetShareAccess", PASSIVE, Routine::of(set)),
-    ("IoCheckShareAccess", APC, Routine::of(check)),
-    ("IoUpdateShareAccess", APC, Routine::of(update)),
-    ("IoRemoveShareAccess", PASSIVE, Routine::of(remove)),
+    routine("IoSetShareAccess", set),
+    routine("IoCheckShareAccess", check),
+    routine("IoUpdateShareAccess", update),
+    routine("IoRemoveShareAccess", remove),
 ];
 
 const SHARING_VIOLATION: NtStatus = NtStatus::from_bits(0xC000_0043);

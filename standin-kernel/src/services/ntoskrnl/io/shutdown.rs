@@ -8,7 +8,7 @@ use super::{
     stacks,
 };
 use crate::{
-    execution::coroutine::wait_until,
+    execution::{coroutine::wait_until, routine::At},
     ground::{NtStatus, abi::DeviceObject, rule::Rule},
     services::ntoskrnl::context::Context,
 };
@@ -34,7 +34,7 @@ fn send(context: &Context, device: u64) {
         location.major = SHUTDOWN;
         location.device = top;
     });
-    let status = call_driver(context, top, request);
+    let status = call_driver(context, At::new(top), At::new(request));
     let has_ended = || context.state().get::<Ended>().0.contains(&request);
     if status == NtStatus::PENDING {
         wait_until(context, None, has_ended);

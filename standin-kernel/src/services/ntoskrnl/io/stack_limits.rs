@@ -2,7 +2,7 @@
 
 use crate::{
     execution::{
-        routine::{At, Routine},
+        routine::{At, Callback, Memory, routine},
         stack::NoRoom,
     },
     ground::{NtResult, NtStatus, irql::Irql},
@@ -10,15 +10,15 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("IoGetStackLimits", Irql::APC_LEVEL, Routine::of(stack_limits)),
-    ("IoGetInitialStack", Irql::APC_LEVEL, Routine::of(stack_top)),
-    ("KeExpandKernelStackAndCallout", Irql::APC_LEVEL, Routine::of(expand)),
-    ("KeExpandKernelStackAndCalloutEx", Irql::DISPATCH_LEVEL, Routine::of(expand_by)),
-    ("IoWithinStackLimits", Irql::APC_LEVEL, Routine::of(is_in_stack)),
+    routine("IoGetStackLimits", stack_limits),
+    routine("IoGetInitialStack", stack_top),
+    routine("KeExpandKernelStackAndCallout", expand),
+    routine("KeExpandKernelStackAndCalloutEx", expand_by),
+    routine("IoWithinStackLimits", is_in_stack),
 ];
 
-fn stack_top(context: &Context) -> u64 {
-    context.stack().top()
+fn stack_top(context: &Context) -> Memory {
+    At::new(context.stack().top())
 }
 
 /// Returns whether a region is in the stack of the current thread.
@@ -34,19 +34,19 @@ fn stack_limits(context: &Context, low: At<u64>, high: At<u64>) {
 }
 
 /// Calls a driver routine with at least `size` bytes of stack.
-fn expand(context: &Context, routine: u64, parameter: u64, size: u64) -> NtResult {
-    expand_by(context, routine, parameter, size, context.irql() < Irql::DISPATCH_LEVEL, 0)
+fn expand(context: &Context, routine: Callback, parameter: Memory, size: u64) -> NtResult {
+    expand_by(context, routine, parameter, size, context.irql() < Irql::DISPATCH_LEVEL, At::NULL)
 }
 
 /// Calls a driver routine with at least `size` bytes of stack. In the stand-in kernel, expansion
 /// never waits for memory. See [`expand`].
 fn expand_by(
     context: &Context,
-    routine: u64,
-    parameter: u64,
+    routine: Callback,
+    parameter: Memory,
     size: u64,
     waits: bool,
-    _reserved: u64,
+    _reserved: Memory,
 ) -> NtResult {
     /// `MAXIMUM_EXPANSION_SIZE`.
     const MAXIMUM: usize = 0x1_1800;
@@ -60,7 +60,7 @@ fn expand_by(
     }
     let what = "the routine that runs on an expanded stack";
     let call = || {
-        context.call_driver(what, routine, [parameter]);
+        context.call_driver(what, routine.0, [parameter.0]);
     };
     context.stack().with_room(size, call).map_err(|reason| match reason {
         NoRoom::Range => STACK_OVERFLOW,

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use super::devices::{flag, forget_unused, must_be_device, with};
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, routine},
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, FileObject},
-        irql::Irql,
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -16,29 +15,37 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoAttachDeviceToDeviceStack", DISPATCH, Routine::of(attach)),
-    ("IoAttachDeviceToDeviceStackSafe", DISPATCH, Routine::of(attach_safe)),
-    ("IoDetachDevice", PASSIVE, Routine::of(detach)),
-    ("IoGetAttachedDevice", DISPATCH, Routine::of(attached)),
-    ("IoGetAttachedDeviceReference", DISPATCH, Routine::of(attached_reference)),
-    ("IoGetRelatedDeviceObject", DISPATCH, Routine::of(related_device)),
+    routine("IoAttachDeviceToDeviceStack", attach),
+    routine("IoAttachDeviceToDeviceStackSafe", attach_safe),
+    routine("IoDetachDevice", detach),
+    routine("IoGetAttachedDevice", attached),
+    routine("IoGetAttachedDeviceReference", attached_reference),
+    routine("IoGetRelatedDeviceObject", related_device),
 ];
 
 /// Attaches a device to the top of another device's stack. Returns the previous top, or null if the
 /// previous top is not ready or was deleted.
-fn attach(context: &Context, source: u64, target: u64) -> u64 {
-    attach_to_top(context, source, target, None).unwrap_or(0)
+fn attach(
+    context: &Context,
+    source: At<DeviceObject>,
+    target: At<DeviceObject>,
+) -> At<DeviceObject> {
+    At::new(attach_to_top(context, source.0, target.0, None).unwrap_or(0))
 }
 
 /// Attaches a device to the top of another device's stack, and stores the previous top.
-pub fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> NtResult {
+pub fn attach_safe(
+    context: &Context,
+    source: At<DeviceObject>,
+    target: At<DeviceObject>,
+    lower: At<u64>,
+) -> NtResult {
     // The field's previous value does not matter, but reading it checks that it is accessible.
-    context.read::<u64>(lower);
-    attach_to_top(context, source, target, Some(lower)).map(drop).ok_or(NtStatus::NO_SUCH_DEVICE)
+    lower.read(context);
+    attach_to_top(context, source.0, target.0, Some(lower.0))
+        .map(drop)
+        .ok_or(NtStatus::NO_SUCH_DEVICE)
 }
 
 /// Attaches a device to the top of another device's stack. Returns the previous top, unless it is
@@ -116,20 +123,20 @@ pub fn top_of(context: &Context, device: u64) -> u64 {
     stack.last().copied().unwrap_or(device)
 }
 
-fn attached(context: &Context, device: u64) -> u64 {
-    top_of(context, device)
+fn attached(context: &Context, device: At<DeviceObject>) -> At<DeviceObject> {
+    At::new(top_of(context, device.0))
 }
 
-fn attached_reference(context: &Context, device: u64) -> u64 {
-    let top = top_of(context, device);
-    handles::reference(context, top);
-    top
+fn attached_reference(context: &Context, device: At<DeviceObject>) -> At<DeviceObject> {
+    let top = top_of(context, device.0);
+    handles::reference(context, At::new(top));
+    At::new(top)
 }
 
 /// Returns the device at the top of the stack of a file's device.
-fn related_device(context: &Context, file: u64) -> u64 {
+fn related_device(context: &Context, file: At<FileObject>) -> At<DeviceObject> {
     /// The offset of a file object's device.
     const DEVICE: u64 = std::mem::offset_of!(FileObject, device) as u64;
-    let device: u64 = context.read(file.wrapping_add(DEVICE));
-    top_of(context, device)
+    let device: u64 = context.read(file.0.wrapping_add(DEVICE));
+    At::new(top_of(context, device))
 }

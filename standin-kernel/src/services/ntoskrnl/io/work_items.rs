@@ -1,8 +1,8 @@
 //! Work items: driver routines that run on kernel threads at `PASSIVE_LEVEL`.
 
 use crate::{
-    execution::routine::Routine,
-    ground::irql::Irql,
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{abi::DeviceObject, opaque::IoWorkItem},
     services::{
         managers::pool::Tag,
         ntoskrnl::{
@@ -12,17 +12,14 @@ use crate::{
     },
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoAllocateWorkItem", DISPATCH, Routine::of(allocate)),
-    ("IoFreeWorkItem", DISPATCH, Routine::of(free)),
-    ("IoInitializeWorkItem", HIGH, Routine::of(initialize)),
-    ("IoUninitializeWorkItem", HIGH, Routine::of(uninitialize)),
-    ("IoSizeofWorkItem", HIGH, Routine::of(size)),
-    ("IoQueueWorkItem", DISPATCH, Routine::of(queue)),
-    ("IoQueueWorkItemEx", DISPATCH, Routine::of(queue_ex)),
+    routine("IoAllocateWorkItem", allocate),
+    routine("IoFreeWorkItem", free),
+    routine("IoInitializeWorkItem", initialize),
+    routine("IoUninitializeWorkItem", uninitialize),
+    routine("IoSizeofWorkItem", size),
+    routine("IoQueueWorkItem", queue),
+    routine("IoQueueWorkItemEx", queue_ex),
 ];
 
 /// The size of an `IO_WORKITEM`. No header declares it.
@@ -65,46 +62,58 @@ fn forget(context: &Context, address: u64) {
     context.state().get::<Items>().0.retain(|item| item.address != address);
 }
 
-fn allocate(context: &Context, device: u64) -> u64 {
+fn allocate(context: &Context, device: At<DeviceObject>) -> At<IoWorkItem> {
     let Some(address) = context.allocate(SIZE as usize, TAG, false) else {
-        return 0;
+        return At::NULL;
     };
-    add(context, address, device, true);
-    address
+    add(context, address, device.0, true);
+    At::new(address)
 }
 
-fn free(context: &Context, item: u64) {
-    if !with(context, item, |item| item.is_allocated) {
+fn free(context: &Context, item: At<IoWorkItem>) {
+    if !with(context, item.0, |item| item.is_allocated) {
         context.stop_for_misuse("for a work item that IoAllocateWorkItem did not return");
     }
-    forget(context, item);
-    context.free_own(item);
+    forget(context, item.0);
+    context.free_own(item.0);
 }
 
-fn initialize(context: &Context, device: u64, item: u64) {
-    context.write_bytes(item, &[0; SIZE as usize]);
-    add(context, item, device, false);
+fn initialize(context: &Context, device: Memory, item: At<IoWorkItem>) {
+    context.write_bytes(item.0, &[0; SIZE as usize]);
+    add(context, item.0, device.0, false);
 }
 
-fn uninitialize(context: &Context, item: u64) {
-    if with(context, item, |item| item.is_allocated) {
+fn uninitialize(context: &Context, item: At<IoWorkItem>) {
+    if with(context, item.0, |item| item.is_allocated) {
         context.stop_for_misuse("for a work item from IoAllocateWorkItem");
     }
-    forget(context, item);
+    forget(context, item.0);
 }
 
 const fn size(_context: &Context) -> u32 {
     SIZE
 }
 
-fn queue(context: &Context, item: u64, routine: u64, _queue: u32, its_context: u64) {
-    let object = enqueue(context, item);
-    run(context, item, routine, [object, its_context, 0]);
+fn queue(
+    context: &Context,
+    item: At<IoWorkItem>,
+    routine: Callback,
+    _queue: u32,
+    its_context: Memory,
+) {
+    let object = enqueue(context, item.0);
+    run(context, item.0, routine.0, [object, its_context.0, 0]);
 }
 
-fn queue_ex(context: &Context, item: u64, routine: u64, _queue: u32, its_context: u64) {
-    let object = enqueue(context, item);
-    run(context, item, routine, [object, its_context, item]);
+fn queue_ex(
+    context: &Context,
+    item: At<IoWorkItem>,
+    routine: Callback,
+    _queue: u32,
+    its_context: Memory,
+) {
+    let object = enqueue(context, item.0);
+    run(context, item.0, routine.0, [object, its_context.0, item.0]);
 }
 
 /// Marks a work item as queued. Returns its object.

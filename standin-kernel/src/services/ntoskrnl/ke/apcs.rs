@@ -12,20 +12,19 @@ use std::sync::atomic::Ordering;
 
 use super::thread_objects;
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{abi::KernelApc, arena::Block, irql::Irql, memory},
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{abi::KernelApc, arena::Block, irql::Irql, memory, opaque::KernelThread},
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 
 const APC: Irql = Irql::APC_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeInitializeApc", DISPATCH, Routine::of(initialize)),
-    ("KeInsertQueueApc", DISPATCH, Routine::of(insert)),
-    ("KeRemoveQueueApc", DISPATCH, Routine::of(remove)),
-    ("KeLeaveCriticalRegion", APC, Routine::of(leave_region)),
-    ("KeLeaveGuardedRegion", APC, Routine::of(leave_guarded)),
+    routine("KeInitializeApc", initialize),
+    routine("KeInsertQueueApc", insert),
+    routine("KeRemoveQueueApc", remove),
+    routine("KeLeaveCriticalRegion", leave_region),
+    routine("KeLeaveGuardedRegion", leave_guarded),
 ];
 
 /// The queued APCs, oldest first.
@@ -68,27 +67,27 @@ fn change<R>(context: &Context, change: impl FnOnce(&mut Vec<Queued>) -> R) -> R
 fn initialize(
     context: &Context,
     apc: At<KernelApc>,
-    thread: u64,
+    thread: At<KernelThread>,
     environment: i32,
-    kernel_routine: u64,
-    rundown_routine: u64,
-    normal_routine: u64,
+    kernel_routine: Callback,
+    rundown_routine: Callback,
+    normal_routine: Callback,
     mode: i8,
-    normal_context: u64,
+    normal_context: Memory,
 ) {
-    let current = thread_objects::environment(context, thread);
-    let is_special = normal_routine == 0;
+    let current = thread_objects::environment(context, thread.0);
+    let is_special = normal_routine == Callback(0);
     let value = KernelApc {
         kind: TYPE,
         spare: 0,
         size: u8::try_from(size_of::<KernelApc>()).unwrap_or(u8::MAX),
         spare_1: 0,
         spare_2: 0,
-        thread,
+        thread: thread.0,
         entry: [0; 2],
-        routines: [kernel_routine, rundown_routine, normal_routine],
+        routines: [kernel_routine.0, rundown_routine.0, normal_routine.0],
         // A special APC has neither a mode nor a context.
-        context: if is_special { 0 } else { normal_context },
+        context: if is_special { 0 } else { normal_context.0 },
         first: 0,
         second: 0,
         environment: match environment {
@@ -103,7 +102,13 @@ fn initialize(
 }
 
 /// Queues an APC, unless it is already queued or its thread has ended.
-fn insert(context: &Context, apc: At<KernelApc>, first: u64, second: u64, _increment: i32) -> bool {
+fn insert(
+    context: &Context,
+    apc: At<KernelApc>,
+    first: Memory,
+    second: Memory,
+    _increment: i32,
+) -> bool {
     let value = apc.read(context);
     if value.kind != TYPE {
         context.stop_for_wrong(apc.0, "an APC that KeInitializeApc initialized");
@@ -118,14 +123,17 @@ fn insert(context: &Context, apc: At<KernelApc>, first: u64, second: u64, _incre
         AT_INSERTION => thread_objects::environment(context, thread),
         other => other,
     };
-    apc.write(context, KernelApc { first, second, environment, inserted: 1, ..value });
+    apc.write(
+        context,
+        KernelApc { first: first.0, second: second.0, environment, inserted: 1, ..value },
+    );
     let kind = match (value.routines[2], value.mode) {
         (0, _) => Kind::Special,
         (_, 0) => Kind::Normal,
         _ => Kind::User,
     };
     change(context, |all| all.push(Queued { apc: apc.0, thread, kind, environment }));
-    if thread == thread_objects::current(context) {
+    if thread == thread_objects::current(context).0 {
         deliver(context);
     }
     true
@@ -171,7 +179,7 @@ pub fn deliver(context: &Context) {
         let runs_normal = is_passive
             && !thread_objects::are_apcs_disabled(context)
             && !thread_objects::with_current(context, |thread| thread.runs_apc);
-        let Some(queued) = next(context, thread, runs_normal) else {
+        let Some(queued) = next(context, thread.0, runs_normal) else {
             return;
         };
         run(context, queued.apc);
@@ -232,7 +240,7 @@ fn leave_guarded(context: &Context) {
 pub fn run_down(context: &Context) {
     let thread = thread_objects::current(context);
     let left =
-        change(context, |all| all.extract_if(.., |one| one.thread == thread).collect::<Vec<_>>());
+        change(context, |all| all.extract_if(.., |one| one.thread == thread.0).collect::<Vec<_>>());
     for one in left {
         let value = context.update(one.apc, |value: &mut KernelApc| {
             value.inserted = 0;

@@ -5,23 +5,23 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    execution::routine::Routine,
-    ground::{NtResult, NtStatus, arena::Block, executive_abi::BugCheckRecord, irql::Irql, memory},
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{
+        NtResult, NtStatus, abi::Pointee, arena::Block, executive_abi::BugCheckRecord, memory,
+        opaque::BugCheckReasonRecord,
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeRegisterBugCheckCallback", HIGH, Routine::of(register)),
-    ("KeDeregisterBugCheckCallback", HIGH, Routine::of(deregister::<STATE>)),
-    ("KeRegisterBugCheckReasonCallback", HIGH, Routine::of(register_for_reason)),
-    ("KeDeregisterBugCheckReasonCallback", HIGH, Routine::of(deregister::<REASON_STATE>)),
-    ("KeRegisterNmiCallback", APC, Routine::of(register_nmi)),
-    ("KeDeregisterNmiCallback", APC, Routine::of(deregister_handle)),
-    ("KeBugCheck", HIGH, Routine::of(ke_bug_check)),
-    ("KeBugCheckEx", HIGH, Routine::of(ke_bug_check_ex)),
+    routine("KeRegisterBugCheckCallback", register),
+    routine("KeDeregisterBugCheckCallback", deregister::<BugCheckRecord, STATE>),
+    routine("KeRegisterBugCheckReasonCallback", register_for_reason),
+    routine("KeDeregisterBugCheckReasonCallback", deregister::<BugCheckReasonRecord, REASON_STATE>),
+    routine("KeRegisterNmiCallback", register_nmi),
+    routine("KeDeregisterNmiCallback", deregister_handle),
+    routine("KeBugCheck", ke_bug_check),
+    routine("KeBugCheckEx", ke_bug_check_ex),
 ];
 
 /// `BufferEmpty` and `BufferInserted`: the states of a record.
@@ -64,78 +64,78 @@ fn is_empty(context: &Context, record: u64, state: u64) -> bool {
 
 fn register(
     context: &Context,
-    record: u64,
-    routine: u64,
-    buffer: u64,
+    record: At<BugCheckRecord>,
+    routine: Callback,
+    buffer: Memory,
     length: u32,
-    component: u64,
+    component: At<u8>,
 ) -> bool {
-    if !is_empty(context, record, STATE) {
+    if !is_empty(context, record.0, STATE) {
         return false;
     }
-    let sum = [routine, buffer, u64::from(length), component];
+    let sum = [routine.0, buffer.0, u64::from(length), component.0];
     let value = BugCheckRecord {
-        entry: [record; 2],
-        routine,
-        buffer,
+        entry: [record.0; 2],
+        routine: routine.0,
+        buffer: buffer.0,
         length,
         reserved: 0,
-        component,
+        component: component.0,
         checksum: sum.into_iter().fold(0, u64::wrapping_add),
         state: INSERTED,
         reserved_1: [0; 7],
     };
-    context.write(record, &value);
-    remember(context, record, routine, None);
+    record.write(context, value);
+    remember(context, record.0, routine.0, None);
     true
 }
 
 fn register_for_reason(
     context: &Context,
-    record: u64,
-    routine: u64,
+    record: At<BugCheckReasonRecord>,
+    routine: Callback,
     reason: u32,
-    component: u64,
+    component: At<u8>,
 ) -> bool {
     /// `KbCallbackSecondaryDumpData` is the first reason that drivers can register for.
     const FIRST_REASON: u32 = 2;
-    if !is_empty(context, record, REASON_STATE) || reason < FIRST_REASON {
+    if !is_empty(context, record.0, REASON_STATE) || reason < FIRST_REASON {
         return false;
     }
-    let sum = [routine, u64::from(reason), component];
-    context.write(record, &[record; 2]);
+    let sum = [routine.0, u64::from(reason), component.0];
+    context.write(record.0, &[record.0; 2]);
     for (offset, value) in [
-        (ROUTINE, routine),
-        (REASON_COMPONENT, component),
+        (ROUTINE, routine.0),
+        (REASON_COMPONENT, component.0),
         (REASON_CHECKSUM, sum.into_iter().fold(0, u64::wrapping_add)),
     ] {
-        context.write(record.wrapping_add(offset), &value);
+        context.write(record.0.wrapping_add(offset), &value);
     }
-    context.write(record.wrapping_add(REASON), &reason);
-    context.write(record.wrapping_add(REASON_STATE), &INSERTED);
-    remember(context, record, routine, None);
+    context.write(record.0.wrapping_add(REASON), &reason);
+    context.write(record.0.wrapping_add(REASON_STATE), &INSERTED);
+    remember(context, record.0, routine.0, None);
     true
 }
 
 /// Removes a record, if it is registered. `STATE` is the offset of its state field.
-fn deregister<const STATE: u64>(context: &Context, record: u64) -> bool {
-    let removed = context.state().get::<Registered>().0.remove(&record);
-    if removed.is_none() || is_empty(context, record, STATE) {
+fn deregister<T: Pointee, const STATE: u64>(context: &Context, record: At<T>) -> bool {
+    let removed = context.state().get::<Registered>().0.remove(&record.0);
+    if removed.is_none() || is_empty(context, record.0, STATE) {
         return false;
     }
-    context.write(record.wrapping_add(STATE), &EMPTY);
+    context.write(record.0.wrapping_add(STATE), &EMPTY);
     true
 }
 
-fn register_nmi(context: &Context, routine: u64, _argument: u64) -> u64 {
+fn register_nmi(context: &Context, routine: Callback, _argument: Memory) -> Memory {
     let memory = Block::zeroed(0x40);
     let handle = memory.address();
-    remember(context, handle, routine, Some(memory));
-    handle
+    remember(context, handle, routine.0, Some(memory));
+    At::new(handle)
 }
 
-fn deregister_handle(context: &Context, handle: u64) -> NtResult {
-    let removed = context.state().get::<Registered>().0.remove(&handle);
+fn deregister_handle(context: &Context, handle: Memory) -> NtResult {
+    let removed = context.state().get::<Registered>().0.remove(&handle.0);
     removed.map(drop).ok_or(NtStatus::INVALID_HANDLE)
 }
 

@@ -2,7 +2,7 @@
 
 use super::spin_locks::{insert_between, unlink};
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, routine},
     ground::{
         executive_abi::{DeviceQueue, DeviceQueueEntry},
         irql::Irql,
@@ -13,13 +13,13 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeInitializeDeviceQueue", DISPATCH, Routine::of(initialize)),
-    ("KeInsertDeviceQueue", DISPATCH, Routine::of(insert)),
-    ("KeInsertByKeyDeviceQueue", DISPATCH, Routine::of(insert_by_key)),
-    ("KeRemoveDeviceQueue", DISPATCH, Routine::of(remove)),
-    ("KeRemoveByKeyDeviceQueue", DISPATCH, Routine::of(remove_by_key)),
-    ("KeRemoveByKeyDeviceQueueIfBusy", DISPATCH, Routine::of(remove_by_key_if_busy)),
-    ("KeRemoveEntryDeviceQueue", DISPATCH, Routine::of(remove_entry)),
+    routine("KeInitializeDeviceQueue", initialize),
+    routine("KeInsertDeviceQueue", insert),
+    routine("KeInsertByKeyDeviceQueue", insert_by_key),
+    routine("KeRemoveDeviceQueue", remove),
+    routine("KeRemoveByKeyDeviceQueue", remove_by_key),
+    routine("KeRemoveByKeyDeviceQueueIfBusy", remove_by_key_if_busy),
+    routine("KeRemoveEntryDeviceQueue", remove_entry),
 ];
 
 /// `DeviceQueueObject`.
@@ -110,12 +110,17 @@ fn add(context: &Context, queue: u64, entry: u64, key: Option<u32>) -> bool {
     true
 }
 
-fn insert(context: &Context, queue: u64, entry: u64) -> bool {
-    add(context, queue, entry, None)
+fn insert(context: &Context, queue: At<DeviceQueue>, entry: At<DeviceQueueEntry>) -> bool {
+    add(context, queue.0, entry.0, None)
 }
 
-fn insert_by_key(context: &Context, queue: u64, entry: u64, key: u32) -> bool {
-    add(context, queue, entry, Some(key))
+fn insert_by_key(
+    context: &Context,
+    queue: At<DeviceQueue>,
+    entry: At<DeviceQueueEntry>,
+    key: u32,
+) -> bool {
+    add(context, queue.0, entry.0, Some(key))
 }
 
 /// Removes the entry that `choose` selects. If the queue is empty, marks it as idle.
@@ -132,28 +137,32 @@ fn take(context: &Context, queue: u64, choose: impl FnOnce(&[u64]) -> Option<u64
     chosen
 }
 
-fn remove(context: &Context, queue: u64) -> u64 {
-    take(context, queue, |all| all.first().copied())
+fn remove(context: &Context, queue: At<DeviceQueue>) -> At<DeviceQueueEntry> {
+    At::new(take(context, queue.0, |all| all.first().copied()))
 }
 
 /// Removes the first entry whose key is at least `key` or, if there is none, the first entry.
-fn remove_by_key(context: &Context, queue: u64, key: u32) -> u64 {
-    take(context, queue, |all| {
+fn remove_by_key(context: &Context, queue: At<DeviceQueue>, key: u32) -> At<DeviceQueueEntry> {
+    At::new(take(context, queue.0, |all| {
         let mut from = all.iter().filter(|one| key_of(context, **one) >= key);
         from.next().or_else(|| all.first()).copied()
-    })
+    }))
 }
 
-fn remove_by_key_if_busy(context: &Context, queue: u64, key: u32) -> u64 {
-    if read(context, queue).busy == 0 {
-        return 0;
+fn remove_by_key_if_busy(
+    context: &Context,
+    queue: At<DeviceQueue>,
+    key: u32,
+) -> At<DeviceQueueEntry> {
+    if read(context, queue.0).busy == 0 {
+        return At::NULL;
     }
     remove_by_key(context, queue, key)
 }
 
 /// Removes an entry if it is in the queue. Returns whether it was in the queue.
-fn remove_entry(context: &Context, queue: u64, entry: At<DeviceQueueEntry>) -> bool {
-    read(context, queue);
+fn remove_entry(context: &Context, queue: At<DeviceQueue>, entry: At<DeviceQueueEntry>) -> bool {
+    read(context, queue.0);
     if entry.read(context).inserted == 0 {
         return false;
     }

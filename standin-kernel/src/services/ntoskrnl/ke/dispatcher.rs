@@ -251,7 +251,7 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
     for object in &addresses {
         header_of(context, *object, WAITABLE);
     }
-    let objects = Objects { addresses, all, thread: thread_objects::current(context) };
+    let objects = Objects { addresses, all, thread: thread_objects::current(context).0 };
     if objects.addresses.iter().any(|object| is_at_limit(*object, objects.thread)) {
         context.raise_exception(MUTANT_LIMIT_EXCEEDED, "for a mutex that is acquired too often");
     }

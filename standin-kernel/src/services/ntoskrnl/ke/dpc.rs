@@ -4,22 +4,23 @@
 use std::collections::VecDeque;
 
 use crate::{
-    execution::{identity::Identity, routine::Routine},
-    ground::{NtStatus, abi::KernelDpc, irql::Irql, memory},
+    execution::{
+        identity::Identity,
+        routine::{At, Callback, Memory, routine},
+    },
+    ground::{NtStatus, abi::KernelDpc, irql::Irql, memory, opaque::ProcessorNumber},
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeInitializeDpc", HIGH, Routine::of(initialize)),
-    ("KeInitializeThreadedDpc", HIGH, Routine::of(initialize_threaded)),
-    ("KeInsertQueueDpc", HIGH, Routine::of(insert)),
-    ("KeRemoveQueueDpc", HIGH, Routine::of(remove)),
-    ("KeSetTargetProcessorDpc", HIGH, Routine::of(set_target)),
-    ("KeSetTargetProcessorDpcEx", HIGH, Routine::of(set_target_ex)),
-    ("KeSetImportanceDpc", HIGH, Routine::of(set_importance)),
-    ("KeFlushQueuedDpcs", Irql::APC_LEVEL, Routine::of(flush)),
+    routine("KeInitializeDpc", initialize),
+    routine("KeInitializeThreadedDpc", initialize_threaded),
+    routine("KeInsertQueueDpc", insert),
+    routine("KeRemoveQueueDpc", remove),
+    routine("KeSetTargetProcessorDpc", set_target),
+    routine("KeSetTargetProcessorDpcEx", set_target_ex),
+    routine("KeSetImportanceDpc", set_importance),
+    routine("KeFlushQueuedDpcs", flush),
 ];
 
 /// The kinds of DPC objects, as stored in the first byte.
@@ -48,12 +49,17 @@ struct Queued {
     is_dpc: bool,
 }
 
-fn initialize(context: &Context, dpc: u64, routine: u64, its_context: u64) {
-    initialize_as(context, DPC, dpc, routine, its_context);
+fn initialize(context: &Context, dpc: At<KernelDpc>, routine: Callback, its_context: Memory) {
+    initialize_as(context, DPC, dpc.0, routine.0, its_context.0);
 }
 
-fn initialize_threaded(context: &Context, dpc: u64, routine: u64, its_context: u64) {
-    initialize_as(context, THREADED_DPC, dpc, routine, its_context);
+fn initialize_threaded(
+    context: &Context,
+    dpc: At<KernelDpc>,
+    routine: Callback,
+    its_context: Memory,
+) {
+    initialize_as(context, THREADED_DPC, dpc.0, routine.0, its_context.0);
 }
 
 fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_context: u64) {
@@ -85,8 +91,8 @@ fn read(context: &Context, dpc: u64) -> KernelDpc {
     value
 }
 
-fn insert(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> bool {
-    queue(context, dpc, argument_1, argument_2)
+fn insert(context: &Context, dpc: At<KernelDpc>, argument_1: Memory, argument_2: Memory) -> bool {
+    queue(context, dpc.0, argument_1.0, argument_2.0)
 }
 
 /// Queues a DPC, and runs it if the IRQL allows. Returns `false` if the DPC is already queued.
@@ -145,11 +151,11 @@ fn run_pending(context: &Context) {
     }
 }
 
-fn remove(context: &Context, dpc: u64) -> bool {
-    read(context, dpc);
-    let was_queued = !take_queued(context, |address, _| address == dpc).is_empty();
+fn remove(context: &Context, dpc: At<KernelDpc>) -> bool {
+    read(context, dpc.0);
+    let was_queued = !take_queued(context, |address, _| address == dpc.0).is_empty();
     if was_queued {
-        clear(dpc);
+        clear(dpc.0);
     }
     was_queued
 }
@@ -162,8 +168,8 @@ fn clear(dpc: u64) {
 
 /// Selects a processor by number. The selection has no effect: all DPCs run on the caller's
 /// processor.
-fn set_target(context: &Context, dpc: u64, processor: i8) {
-    aim(context, dpc, processor.cast_unsigned().into());
+fn set_target(context: &Context, dpc: At<KernelDpc>, processor: i8) {
+    aim(context, dpc.0, processor.cast_unsigned().into());
 }
 
 fn aim(context: &Context, dpc: u64, number: u16) {
@@ -175,20 +181,24 @@ fn aim(context: &Context, dpc: u64, number: u16) {
     context.write(dpc, &value);
 }
 
-fn set_target_ex(context: &Context, dpc: u64, processor: u64) -> NtStatus {
-    let [group, number]: [u16; 2] = context.read(processor);
+fn set_target_ex(
+    context: &Context,
+    dpc: At<KernelDpc>,
+    processor: At<ProcessorNumber>,
+) -> NtStatus {
+    let [group, number]: [u16; 2] = context.read(processor.0);
     let number = number & 0xFF;
     if group != 0 || number >= context.processors() {
         return NtStatus::INVALID_PARAMETER;
     }
-    aim(context, dpc, number);
+    aim(context, dpc.0, number);
     NtStatus::SUCCESS
 }
 
-fn set_importance(context: &Context, dpc: u64, importance: u32) {
-    let mut value = read(context, dpc);
+fn set_importance(context: &Context, dpc: At<KernelDpc>, importance: u32) {
+    let mut value = read(context, dpc.0);
     value.importance = (importance & 3) as u8;
-    context.write(dpc, &value);
+    context.write(dpc.0, &value);
 }
 
 /// Waits until the queued DPCs have run. Below `DISPATCH_LEVEL`, they have always run.

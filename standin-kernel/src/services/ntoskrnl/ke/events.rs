@@ -8,42 +8,40 @@ use super::{
     thread_objects,
 };
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, Memory, routine},
     ground::{
         NtStatus,
         abi::{DispatcherHeader, Mutant, Semaphore},
         irql::Irql,
+        opaque::{KernelEvent, WaitBlock},
     },
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeInitializeEvent", HIGH, Routine::of(initialize_event)),
-    ("KeSetEvent", DISPATCH, Routine::of(set_event)),
-    ("KePulseEvent", DISPATCH, Routine::of(pulse_event)),
-    ("KeClearEvent", DISPATCH, Routine::of(clear_event)),
-    ("KeResetEvent", DISPATCH, Routine::of(reset_event)),
-    ("KeReadStateEvent", DISPATCH, Routine::of(read_event)),
-    ("KeInitializeMutex", HIGH, Routine::of(initialize_mutex)),
-    ("KeReleaseMutex", DISPATCH, Routine::of(release_mutex)),
-    ("KeReadStateMutex", DISPATCH, Routine::of(read_mutex)),
-    ("KeInitializeSemaphore", DISPATCH, Routine::of(initialize_semaphore)),
-    ("KeReleaseSemaphore", DISPATCH, Routine::of(release_semaphore)),
-    ("KeReadStateSemaphore", DISPATCH, Routine::of(read_semaphore)),
-    ("KeWaitForSingleObject", DISPATCH, Routine::of(wait_for_single_object)),
-    ("KeWaitForMultipleObjects", DISPATCH, Routine::of(wait_for_multiple_objects)),
+    routine("KeInitializeEvent", initialize_event),
+    routine("KeSetEvent", set_event),
+    routine("KePulseEvent", pulse_event),
+    routine("KeClearEvent", clear_event),
+    routine("KeResetEvent", reset_event),
+    routine("KeReadStateEvent", read_event),
+    routine("KeInitializeMutex", initialize_mutex),
+    routine("KeReleaseMutex", release_mutex),
+    routine("KeReadStateMutex", read_mutex),
+    routine("KeInitializeSemaphore", initialize_semaphore),
+    routine("KeReleaseSemaphore", release_semaphore),
+    routine("KeReadStateSemaphore", read_semaphore),
+    routine("KeWaitForSingleObject", wait_for_single_object),
+    routine("KeWaitForMultipleObjects", wait_for_multiple_objects),
 ];
 
 const EVENTS: &[u8] = &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT];
 
-fn initialize_event(context: &Context, event: u64, its_kind: u32, state: bool) {
+fn initialize_event(context: &Context, event: At<KernelEvent>, its_kind: u32, state: bool) {
     let its_kind =
         if its_kind == 0 { kind::NOTIFICATION_EVENT } else { kind::SYNCHRONIZATION_EVENT };
     let state = i32::from(state);
-    initialize(context, event, its_kind, size_of::<DispatcherHeader>(), state);
+    initialize(context, event.0, its_kind, size_of::<DispatcherHeader>(), state);
 }
 
 /// Bugchecks if a routine that signals an object is called above `APC_LEVEL` with `Wait` set.
@@ -53,32 +51,32 @@ fn check_wait(context: &Context, wait: bool) {
     }
 }
 
-fn set_event(context: &Context, event: u64, increment: i32, wait: bool) -> i32 {
+fn set_event(context: &Context, event: At<KernelEvent>, increment: i32, wait: bool) -> i32 {
     check_wait(context, wait);
-    header_of(context, event, EVENTS);
-    set_state_boosting(context, event, 1, increment)
+    header_of(context, event.0, EVENTS);
+    set_state_boosting(context, event.0, 1, increment)
 }
 
 /// Ends the waits for an event and resets it.
-fn pulse_event(context: &Context, event: u64, increment: i32, wait: bool) -> i32 {
+fn pulse_event(context: &Context, event: At<KernelEvent>, increment: i32, wait: bool) -> i32 {
     check_wait(context, wait);
-    header_of(context, event, EVENTS);
-    let before = set_state_boosting(context, event, 1, increment);
-    set_state(context, event, 0);
+    header_of(context, event.0, EVENTS);
+    let before = set_state_boosting(context, event.0, 1, increment);
+    set_state(context, event.0, 0);
     before
 }
 
-fn clear_event(context: &Context, event: u64) {
+fn clear_event(context: &Context, event: At<KernelEvent>) {
     reset_event(context, event);
 }
 
-fn reset_event(context: &Context, event: u64) -> i32 {
-    header_of(context, event, EVENTS);
-    set_state(context, event, 0)
+fn reset_event(context: &Context, event: At<KernelEvent>) -> i32 {
+    header_of(context, event.0, EVENTS);
+    set_state(context, event.0, 0)
 }
 
-fn read_event(context: &Context, event: u64) -> i32 {
-    header_of(context, event, EVENTS).signal_state
+fn read_event(context: &Context, event: At<KernelEvent>) -> i32 {
+    header_of(context, event.0, EVENTS).signal_state
 }
 
 fn initialize_mutex(context: &Context, mutex: At<Mutant>, _level: u32) {
@@ -88,15 +86,15 @@ fn initialize_mutex(context: &Context, mutex: At<Mutant>, _level: u32) {
     initialize(context, mutex.0, kind::MUTANT, size_of::<Mutant>(), 1);
 }
 
-fn release_mutex(context: &Context, mutex: u64, wait: bool) -> i32 {
+fn release_mutex(context: &Context, mutex: At<Mutant>, wait: bool) -> i32 {
     /// `MUTANT_INCREMENT`.
     const MUTANT_INCREMENT: i32 = 1;
     check_wait(context, wait);
-    header_of(context, mutex, &[kind::MUTANT]);
+    header_of(context, mutex.0, &[kind::MUTANT]);
     let thread = thread_objects::current(context);
-    let before = dispatcher::change(context, mutex, MUTANT_INCREMENT, |mutant: &mut Mutant| {
+    let before = dispatcher::change(context, mutex.0, MUTANT_INCREMENT, |mutant: &mut Mutant| {
         let before = mutant.header.signal_state;
-        if before > 0 || mutant.owner != thread {
+        if before > 0 || mutant.owner != thread.0 {
             return None;
         }
         mutant.header.signal_state = before.saturating_add(1);
@@ -115,8 +113,8 @@ fn release_mutex(context: &Context, mutex: u64, wait: bool) -> i32 {
     before
 }
 
-fn read_mutex(context: &Context, mutex: u64) -> i32 {
-    header_of(context, mutex, &[kind::MUTANT]).signal_state
+fn read_mutex(context: &Context, mutex: At<Mutant>) -> i32 {
+    header_of(context, mutex.0, &[kind::MUTANT]).signal_state
 }
 
 fn initialize_semaphore(context: &Context, semaphore: At<Semaphore>, count: i32, limit: i32) {
@@ -129,14 +127,14 @@ fn initialize_semaphore(context: &Context, semaphore: At<Semaphore>, count: i32,
 
 fn release_semaphore(
     context: &Context,
-    semaphore: u64,
+    semaphore: At<Semaphore>,
     increment: i32,
     adjustment: i32,
     wait: bool,
 ) -> i32 {
     check_wait(context, wait);
-    header_of(context, semaphore, &[kind::SEMAPHORE]);
-    let released = dispatcher::change(context, semaphore, increment, |value: &mut Semaphore| {
+    header_of(context, semaphore.0, &[kind::SEMAPHORE]);
+    let released = dispatcher::change(context, semaphore.0, increment, |value: &mut Semaphore| {
         let before = value.header.signal_state;
         let after = before.checked_add(adjustment).filter(|_| adjustment > 0);
         let Some(after) = after.filter(|after| *after <= value.limit) else {
@@ -154,44 +152,44 @@ fn release_semaphore(
     }
 }
 
-fn read_semaphore(context: &Context, semaphore: u64) -> i32 {
-    header_of(context, semaphore, &[kind::SEMAPHORE]).signal_state
+fn read_semaphore(context: &Context, semaphore: At<Semaphore>) -> i32 {
+    header_of(context, semaphore.0, &[kind::SEMAPHORE]).signal_state
 }
 
 fn wait_for_single_object(
     context: &Context,
-    object: u64,
+    object: Memory,
     _reason: u32,
     _mode: i8,
     _alertable: bool,
     timeout: At<i64>,
 ) -> NtStatus {
-    dispatcher::wait(context, vec![object], false, timeout.read_optional(context))
+    dispatcher::wait(context, vec![object.0], false, timeout.read_optional(context))
 }
 
 fn wait_for_multiple_objects(
     context: &Context,
     count: u32,
-    objects: u64,
+    objects: At<u64>,
     wait_type: u32,
     _reason: u32,
     _mode: i8,
     _alertable: bool,
     timeout: At<i64>,
-    blocks: u64,
+    blocks: At<WaitBlock>,
 ) -> NtStatus {
     /// `THREAD_WAIT_OBJECTS`: the number of wait blocks in a thread.
     const OF_THREAD: u32 = 3;
     /// `MAXIMUM_WAIT_OBJECTS`.
     const MAXIMUM: u32 = 64;
-    let limit = if blocks == 0 { OF_THREAD } else { MAXIMUM };
+    let limit = if blocks.is_null() { OF_THREAD } else { MAXIMUM };
     if count == 0 || count > limit {
         context.stop_for_misuse(&format!(
             "with {count} objects; with{} an array of wait blocks, it accepts 1 to {limit}",
-            if blocks == 0 { "out" } else { "" }
+            if blocks.is_null() { "out" } else { "" }
         ));
     }
-    let read = |number: u32| -> u64 { context.read(objects.wrapping_add(u64::from(number) * 8)) };
+    let read = |number: u32| -> u64 { context.read(objects.0.wrapping_add(u64::from(number) * 8)) };
     let objects: Vec<u64> = (0..count).map(read).collect();
     // WaitAll is 0, and WaitAny is 1.
     dispatcher::wait(context, objects, wait_type == 0, timeout.read_optional(context))

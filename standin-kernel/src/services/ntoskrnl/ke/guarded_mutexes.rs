@@ -8,23 +8,18 @@ use super::{
     thread_objects,
 };
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{
-        abi::{DispatcherHeader, FastMutex},
-        irql::Irql,
-    },
+    execution::routine::{At, routine},
+    ground::abi::{DispatcherHeader, FastMutex},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeInitializeGuardedMutex", APC, Routine::of(initialize)),
-    ("KeAcquireGuardedMutex", APC, Routine::of(acquire_guarded)),
-    ("KeTryToAcquireGuardedMutex", APC, Routine::of(try_guarded)),
-    ("KeReleaseGuardedMutex", APC, Routine::of(release_guarded)),
-    ("KeAcquireGuardedMutexUnsafe", APC, Routine::of(acquire_guarded_plain)),
-    ("KeReleaseGuardedMutexUnsafe", APC, Routine::of(release_plain)),
+    routine("KeInitializeGuardedMutex", initialize),
+    routine("KeAcquireGuardedMutex", acquire_guarded),
+    routine("KeTryToAcquireGuardedMutex", try_guarded),
+    routine("KeReleaseGuardedMutex", release_guarded),
+    routine("KeAcquireGuardedMutexUnsafe", acquire_guarded_plain),
+    routine("KeReleaseGuardedMutexUnsafe", release_plain),
 ];
 
 fn initialize(context: &Context, mutex: At<FastMutex>) {
@@ -35,28 +30,28 @@ fn initialize(context: &Context, mutex: At<FastMutex>) {
 }
 
 /// Acquires a guarded mutex and enters a guarded region.
-fn acquire_guarded(context: &Context, mutex: u64) {
+fn acquire_guarded(context: &Context, mutex: At<FastMutex>) {
     thread_objects::enter_guarded(context);
-    take(context, mutex);
+    take(context, mutex.0);
 }
 
 /// Acquires a guarded mutex on a thread for which APCs are already disabled.
-fn acquire_guarded_plain(context: &Context, mutex: u64) {
+fn acquire_guarded_plain(context: &Context, mutex: At<FastMutex>) {
     if !thread_objects::gets_no_calls(context) {
         context.stop_for_misuse("outside a guarded region and below APC_LEVEL");
     }
-    take(context, mutex);
+    take(context, mutex.0);
 }
 
-fn try_guarded(context: &Context, mutex: u64) -> bool {
-    let is_taken = try_take(context, mutex);
+fn try_guarded(context: &Context, mutex: At<FastMutex>) -> bool {
+    let is_taken = try_take(context, mutex.0);
     if is_taken {
         thread_objects::enter_guarded(context);
     }
     is_taken
 }
 
-fn release_guarded(context: &Context, mutex: u64) {
-    give_back(context, mutex);
+fn release_guarded(context: &Context, mutex: At<FastMutex>) {
+    give_back(context, mutex.0);
     thread_objects::leave_guarded(context);
 }

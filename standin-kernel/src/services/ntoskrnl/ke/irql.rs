@@ -1,17 +1,15 @@
 //! The IRQL of the current processor.
 
 use crate::{
-    execution::routine::Routine,
+    execution::routine::routine,
     ground::irql::Irql,
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeGetCurrentIrql", HIGH, Routine::of(ke_get_current_irql)),
-    ("KeLowerIrql", HIGH, Routine::of(ke_lower_irql)),
-    ("KfRaiseIrql", HIGH, Routine::of(kf_raise_irql)),
+    routine("KeGetCurrentIrql", ke_get_current_irql),
+    routine("KeLowerIrql", ke_lower_irql),
+    routine("KfRaiseIrql", kf_raise_irql),
 ];
 
 fn ke_get_current_irql(context: &Context) -> u8 {

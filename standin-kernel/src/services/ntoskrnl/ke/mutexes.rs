@@ -2,8 +2,12 @@
 
 use super::{header::kind, thread_objects};
 use crate::{
-    execution::coroutine::wait_until,
-    ground::{abi::FastMutex, memory, rule::Rule},
+    execution::{coroutine::wait_until, routine::At},
+    ground::{
+        abi::{FastMutex, Pointee},
+        memory,
+        rule::Rule,
+    },
     services::ntoskrnl::context::Context,
 };
 
@@ -18,7 +22,7 @@ pub fn try_take(context: &Context, mutex: u64) -> bool {
         let is_free = value.count == 1;
         if is_free {
             value.count = 0;
-            value.owner = thread;
+            value.owner = thread.0;
             memory::write(mutex, &value)?;
         }
         Ok(Some(is_free))
@@ -57,7 +61,7 @@ pub fn take(context: &Context, mutex: u64) {
         return;
     }
     let value: FastMutex = context.read(mutex);
-    if value.owner == thread_objects::current(context) {
+    if value.owner == thread_objects::current(context).0 {
         context.stop_call(Rule::Deadlock, "for a mutex that its caller already owns");
     }
     wait(context, "a mutex that is never released", || try_take(context, mutex));
@@ -67,7 +71,7 @@ pub fn give_back(context: &Context, mutex: u64) -> FastMutex {
     let thread = thread_objects::current(context);
     let before = context.atomically(|_| {
         let value: FastMutex = memory::read(mutex)?;
-        if value.count == 1 || value.owner != thread {
+        if value.count == 1 || value.owner != thread.0 {
             return Ok(None);
         }
         memory::write(mutex, &FastMutex { count: 1, owner: 0, ..value })?;
@@ -76,11 +80,11 @@ pub fn give_back(context: &Context, mutex: u64) -> FastMutex {
     before.unwrap_or_else(|| context.stop_for_misuse("for a mutex that its caller does not own"))
 }
 
-pub fn release_plain(context: &Context, mutex: u64) {
-    give_back(context, mutex);
+pub fn release_plain(context: &Context, mutex: At<FastMutex>) {
+    give_back(context, mutex.0);
 }
 
 /// Initializes a push lock or a rundown reference, each of which is a word.
-pub fn initialize_word(context: &Context, word: u64) {
-    context.write(word, &0_u64);
+pub fn initialize_word<T: Pointee>(context: &Context, word: At<T>) {
+    context.write(word.0, &0_u64);
 }

@@ -2,28 +2,30 @@
 
 use super::thread_objects::processors;
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql, shared_data},
+    execution::routine::{At, routine},
+    ground::{
+        NtResult, NtStatus,
+        opaque::{GroupAffinity, ProcessorNumber},
+        shared_data,
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeQueryActiveProcessorCount", HIGH, Routine::of(active_count)),
-    ("KeQueryActiveProcessorCountEx", HIGH, Routine::of(active_count_of_group)),
-    ("KeQueryMaximumProcessorCount", HIGH, Routine::of(count)),
-    ("KeQueryMaximumProcessorCountEx", HIGH, Routine::of(active_count_of_group)),
-    ("KeQueryActiveProcessors", HIGH, Routine::of(processors)),
-    ("KeQueryGroupAffinity", HIGH, Routine::of(group_affinity)),
-    ("KeQueryActiveGroupCount", HIGH, Routine::of(group_count)),
-    ("KeQueryMaximumGroupCount", HIGH, Routine::of(group_count)),
-    ("KeQueryNodeActiveAffinity", HIGH, Routine::of(node_affinity)),
-    ("KeQueryHighestNodeNumber", HIGH, Routine::of(highest_node)),
-    ("KeGetProcessorIndexFromNumber", HIGH, Routine::of(index_from_number)),
-    ("KeGetProcessorNumberFromIndex", HIGH, Routine::of(number_from_index)),
-    ("ExIsProcessorFeaturePresent", Irql::PASSIVE_LEVEL, Routine::of(has_feature)),
-    ("KeGetCurrentProcessorNumberEx", HIGH, Routine::of(current_number)),
+    routine("KeQueryActiveProcessorCount", active_count),
+    routine("KeQueryActiveProcessorCountEx", active_count_of_group),
+    routine("KeQueryMaximumProcessorCount", count),
+    routine("KeQueryMaximumProcessorCountEx", active_count_of_group),
+    routine("KeQueryActiveProcessors", processors),
+    routine("KeQueryGroupAffinity", group_affinity),
+    routine("KeQueryActiveGroupCount", group_count),
+    routine("KeQueryMaximumGroupCount", group_count),
+    routine("KeQueryNodeActiveAffinity", node_affinity),
+    routine("KeQueryHighestNodeNumber", highest_node),
+    routine("KeGetProcessorIndexFromNumber", index_from_number),
+    routine("KeGetProcessorNumberFromIndex", number_from_index),
+    routine("ExIsProcessorFeaturePresent", has_feature),
+    routine("KeGetCurrentProcessorNumberEx", current_number),
 ];
 
 fn count(context: &Context) -> u32 {
@@ -54,10 +56,10 @@ const fn group_count(_context: &Context) -> u16 {
 }
 
 /// Returns the processors of a node. The only node is node 0.
-fn node_affinity(context: &Context, node: u16, affinity: u64, its_count: At<u16>) {
+fn node_affinity(context: &Context, node: u16, affinity: At<GroupAffinity>, its_count: At<u16>) {
     let is_node = node == 0;
     let (mask, count) = if is_node { (processors(context), context.processors()) } else { (0, 0) };
-    context.write_optional(affinity, &[mask, 0]);
+    context.write_optional(affinity.0, &[mask, 0]);
     its_count.write_optional(context, count);
 }
 
@@ -68,15 +70,15 @@ const fn highest_node(_context: &Context) -> u16 {
 /// `INVALID_PROCESSOR_INDEX`.
 const NO_INDEX: u32 = 0xFFFF_FFFF;
 
-fn index_from_number(context: &Context, number: u64) -> u32 {
-    let [group, number]: [u16; 2] = context.read(number);
+fn index_from_number(context: &Context, number: At<ProcessorNumber>) -> u32 {
+    let [group, number]: [u16; 2] = context.read(number.0);
     let number = number & 0xFF;
     if group == 0 && number < context.processors() { u32::from(number) } else { NO_INDEX }
 }
 
-fn number_from_index(context: &Context, index: u32, number: u64) -> NtResult {
+fn number_from_index(context: &Context, index: u32, number: At<ProcessorNumber>) -> NtResult {
     let index = u16::try_from(index).ok().filter(|index| *index < context.processors());
-    context.write(number, &[0, index.ok_or(NtStatus::INVALID_PARAMETER)?]);
+    context.write(number.0, &[0, index.ok_or(NtStatus::INVALID_PARAMETER)?]);
     Ok(())
 }
 
@@ -86,8 +88,8 @@ fn has_feature(_context: &Context, feature: u32) -> bool {
 }
 
 /// Returns the current processor's index.
-fn current_number(context: &Context, number: u64) -> u32 {
+fn current_number(context: &Context, number: At<ProcessorNumber>) -> u32 {
     let index = context.processor();
-    context.write_optional(number, &[0, index]);
+    context.write_optional(number.0, &[0, index]);
     index.into()
 }

@@ -9,20 +9,20 @@ use super::{
     spin_locks::{BACK, insert_between, unlink},
 };
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtStatus, abi::DispatcherHeader, executive_abi::KernelQueue, irql::Irql},
+    execution::routine::{At, routine},
+    ground::{
+        NtStatus, abi::DispatcherHeader, executive_abi::KernelQueue, irql::Irql, opaque::ListEntry,
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeInitializeQueue", DISPATCH, Routine::of(initialize_queue)),
-    ("KeReadStateQueue", DISPATCH, Routine::of(read_state)),
-    ("KeInsertQueue", DISPATCH, Routine::of(insert_tail)),
-    ("KeInsertHeadQueue", DISPATCH, Routine::of(insert_head)),
-    ("KeRemoveQueue", DISPATCH, Routine::of(remove)),
-    ("KeRundownQueue", DISPATCH, Routine::of(run_down)),
+    routine("KeInitializeQueue", initialize_queue),
+    routine("KeReadStateQueue", read_state),
+    routine("KeInsertQueue", insert_tail),
+    routine("KeInsertHeadQueue", insert_head),
+    routine("KeRemoveQueue", remove),
+    routine("KeRundownQueue", run_down),
 ];
 
 /// The offset of a queue's entries.
@@ -62,8 +62,8 @@ fn count(context: &Context, queue: u64, change: i32) -> i32 {
     })
 }
 
-fn read_state(context: &Context, queue: u64) -> i32 {
-    entries(context, queue)
+fn read_state(context: &Context, queue: At<KernelQueue>) -> i32 {
+    entries(context, queue.0)
 }
 
 /// Delivers an entry, or the status that ends a wait, to the thread that started waiting last, as on
@@ -91,49 +91,49 @@ fn insert(context: &Context, queue: u64, entry: u64, at_head: bool) -> i32 {
     count(context, queue, 1)
 }
 
-fn insert_tail(context: &Context, queue: u64, entry: u64) -> i32 {
-    insert(context, queue, entry, false)
+fn insert_tail(context: &Context, queue: At<KernelQueue>, entry: At<ListEntry>) -> i32 {
+    insert(context, queue.0, entry.0, false)
 }
 
-fn insert_head(context: &Context, queue: u64, entry: u64) -> i32 {
-    insert(context, queue, entry, true)
+fn insert_head(context: &Context, queue: At<KernelQueue>, entry: At<ListEntry>) -> i32 {
+    insert(context, queue.0, entry.0, true)
 }
 
 /// Removes the first entry, waiting for one if necessary. Returns its address, or the status that ended
 /// the wait.
-fn remove(context: &Context, queue: u64, _mode: i8, timeout: At<i64>) -> u64 {
+fn remove(context: &Context, queue: At<KernelQueue>, _mode: i8, timeout: At<i64>) -> At<ListEntry> {
     let timeout = timeout.read_optional(context);
     if timeout != Some(0) {
         context.require_irql(Irql::APC_LEVEL, "to wait");
     }
-    if entries(context, queue) > 0 {
-        let first: u64 = context.read(queue.wrapping_add(LIST));
+    if entries(context, queue.0) > 0 {
+        let first: u64 = context.read(queue.0.wrapping_add(LIST));
         unlink(context, first);
-        count(context, queue, -1);
-        return first;
+        count(context, queue.0, -1);
+        return At::new(first);
     }
     if timeout == Some(0) {
-        return u64::from(NtStatus::TIMEOUT.bits());
+        return At::new(u64::from(NtStatus::TIMEOUT.bits()));
     }
     check_may_wait(context);
-    let id = context.with_state(|waits: &mut QueueWaits| waits.begin(queue, None));
+    let id = context.with_state(|waits: &mut QueueWaits| waits.begin(queue.0, None));
     let result = QueueWaits::finish(context, id, timeout);
-    result.unwrap_or_else(|| NtStatus::TIMEOUT.bits().into())
+    At::new(result.unwrap_or_else(|| NtStatus::TIMEOUT.bits().into()))
 }
 
 /// Ends the waits for entries, and removes all entries. Returns the first entry, which is still
 /// linked to the other entries, or null.
-fn run_down(context: &Context, queue: u64) -> u64 {
-    let left = entries(context, queue);
-    while give(context, queue, ABANDONED) {}
-    let list = queue.wrapping_add(LIST);
+fn run_down(context: &Context, queue: At<KernelQueue>) -> At<ListEntry> {
+    let left = entries(context, queue.0);
+    while give(context, queue.0, ABANDONED) {}
+    let list = queue.0.wrapping_add(LIST);
     let [first, end]: [u64; 2] = context.read(list);
-    count(context, queue, left.wrapping_neg());
+    count(context, queue.0, left.wrapping_neg());
     context.write(list, &[list; 2]);
     if first == list {
-        return 0;
+        return At::NULL;
     }
     context.write(end, &first);
     context.write(first.wrapping_add(BACK), &end);
-    first
+    At::new(first)
 }

@@ -1,32 +1,31 @@
 //! Spin locks.
 
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, routine},
     ground::{abi::LockQueueHandle, irql::Irql, memory, rule::Rule},
     services::ntoskrnl::context::{Context, Entries},
 };
 use std::{collections::HashMap, thread::ThreadId};
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeInitializeSpinLock", HIGH, Routine::of(initialize)),
-    ("KeAcquireSpinLockRaiseToDpc", DISPATCH, Routine::of(acquire_raising)),
-    ("KeReleaseSpinLock", DISPATCH, Routine::of(release_lowering)),
-    ("KeAcquireSpinLockAtDpcLevel", HIGH, Routine::of(acquire_at_dispatch)),
-    ("KeReleaseSpinLockFromDpcLevel", HIGH, Routine::of(release_at_dispatch)),
-    ("KeTryToAcquireSpinLockAtDpcLevel", HIGH, Routine::of(try_at_dispatch)),
-    ("KeTestSpinLock", HIGH, Routine::of(test)),
-    ("KeAcquireInStackQueuedSpinLock", DISPATCH, Routine::of(acquire_queued)),
-    ("KeReleaseInStackQueuedSpinLock", DISPATCH, Routine::of(release_queued)),
-    ("KeAcquireInStackQueuedSpinLockAtDpcLevel", HIGH, Routine::of(acquire_queued_at_dispatch)),
-    ("KeReleaseInStackQueuedSpinLockFromDpcLevel", HIGH, Routine::of(release_queued_at_dispatch)),
+    routine("KeInitializeSpinLock", initialize),
+    routine("KeAcquireSpinLockRaiseToDpc", acquire_raising),
+    routine("KeReleaseSpinLock", release_lowering),
+    routine("KeAcquireSpinLockAtDpcLevel", acquire_at_dispatch),
+    routine("KeReleaseSpinLockFromDpcLevel", release_at_dispatch),
+    routine("KeTryToAcquireSpinLockAtDpcLevel", try_at_dispatch),
+    routine("KeTestSpinLock", test),
+    routine("KeAcquireInStackQueuedSpinLock", acquire_queued),
+    routine("KeReleaseInStackQueuedSpinLock", release_queued),
+    routine("KeAcquireInStackQueuedSpinLockAtDpcLevel", acquire_queued_at_dispatch),
+    routine("KeReleaseInStackQueuedSpinLockFromDpcLevel", release_queued_at_dispatch),
     // Threaded DPCs run below `DISPATCH_LEVEL`, and other DPCs at that level.
-    ("KeAcquireSpinLockForDpc", DISPATCH, Routine::of(acquire_raising)),
-    ("KeReleaseSpinLockForDpc", DISPATCH, Routine::of(release_lowering)),
-    ("KeAcquireInStackQueuedSpinLockForDpc", DISPATCH, Routine::of(acquire_queued)),
-    ("KeReleaseInStackQueuedSpinLockForDpc", DISPATCH, Routine::of(release_queued)),
+    routine("KeAcquireSpinLockForDpc", acquire_raising),
+    routine("KeReleaseSpinLockForDpc", release_lowering),
+    routine("KeAcquireInStackQueuedSpinLockForDpc", acquire_queued),
+    routine("KeReleaseInStackQueuedSpinLockForDpc", release_queued),
 ];
 
 /// The held locks, by address, and their owners.
@@ -100,45 +99,45 @@ pub fn give_back(context: &Context, lock: u64) {
     }
 }
 
-fn acquire_raising(context: &Context, lock: u64) -> u8 {
+fn acquire_raising(context: &Context, lock: At<u64>) -> u8 {
     let before = context.raise_irql(DISPATCH);
-    take(context, lock);
+    take(context, lock.0);
     before.number()
 }
 
-fn release_lowering(context: &Context, lock: u64, irql: u8) {
+fn release_lowering(context: &Context, lock: At<u64>, irql: u8) {
     context.require_at_least(DISPATCH);
-    give_back(context, lock);
+    give_back(context, lock.0);
     context.lower_irql(Irql::from_number(irql));
 }
 
-fn acquire_at_dispatch(context: &Context, lock: u64) {
+fn acquire_at_dispatch(context: &Context, lock: At<u64>) {
     context.require_at_least(DISPATCH);
-    take(context, lock);
+    take(context, lock.0);
 }
 
-fn release_at_dispatch(context: &Context, lock: u64) {
+fn release_at_dispatch(context: &Context, lock: At<u64>) {
     context.require_at_least(DISPATCH);
-    give_back(context, lock);
+    give_back(context, lock.0);
 }
 
-fn try_at_dispatch(context: &Context, lock: u64) -> bool {
+fn try_at_dispatch(context: &Context, lock: At<u64>) -> bool {
     context.require_at_least(DISPATCH);
-    try_take(context, lock).is_ok()
+    try_take(context, lock.0).is_ok()
 }
 
 fn test(context: &Context, lock: At<u64>) -> bool {
     lock.read(context) == 0
 }
 
-fn acquire_queued(context: &Context, lock: u64, handle: u64) {
+fn acquire_queued(context: &Context, lock: At<u64>, handle: At<LockQueueHandle>) {
     let before = context.raise_irql(DISPATCH);
-    enter_queue(context, lock, handle, before);
+    enter_queue(context, lock.0, handle.0, before);
 }
 
-fn acquire_queued_at_dispatch(context: &Context, lock: u64, handle: u64) {
+fn acquire_queued_at_dispatch(context: &Context, lock: At<u64>, handle: At<LockQueueHandle>) {
     context.require_at_least(DISPATCH);
-    enter_queue(context, lock, handle, context.irql());
+    enter_queue(context, lock.0, handle.0, context.irql());
 }
 
 fn enter_queue(context: &Context, lock: u64, handle: u64, before: Irql) {

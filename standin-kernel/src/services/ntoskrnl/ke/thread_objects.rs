@@ -2,13 +2,17 @@
 //! opaque to drivers.
 
 use crate::{
-    execution::{identity::Identity, routine::Routine},
+    execution::{
+        identity::Identity,
+        routine::{At, routine},
+    },
     ground::{
         NtStatus,
-        abi::{DispatcherHeader, dispatcher_kind},
+        abi::{DispatcherHeader, Irp, dispatcher_kind},
         arena::Block,
         irql::Irql,
         memory,
+        opaque::{GroupAffinity, KernelProcess, KernelThread},
     },
     services::{
         ntoskrnl::context::{Context, Entries, Ntoskrnl},
@@ -31,25 +35,23 @@ const NORMAL_PRIORITY: i32 = 8;
 /// `LOW_REALTIME_PRIORITY`: the kernel does not change priorities of this value or higher.
 const LOW_REALTIME_PRIORITY: i32 = 16;
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeGetCurrentThread", HIGH, Routine::of(current)),
-    ("KeSetPriorityThread", DISPATCH, Routine::of(set_priority)),
-    ("KeSetBasePriorityThread", DISPATCH, Routine::of(set_base_priority)),
-    ("KeQueryPriorityThread", Irql::PASSIVE_LEVEL, Routine::of(query_priority)),
-    ("KeEnterCriticalRegion", APC, Routine::of(enter_region)),
-    ("KeEnterGuardedRegion", APC, Routine::of(enter_guarded)),
-    ("KeAreAllApcsDisabled", DISPATCH, Routine::of(gets_no_calls)),
-    ("KeAreApcsDisabled", DISPATCH, Routine::of(are_apcs_disabled)),
-    ("KeSetSystemAffinityThread", APC, Routine::of(set_affinity_for_now)),
-    ("KeRevertToUserAffinityThread", APC, Routine::of(revert_affinity_for_now)),
-    ("KeSetSystemAffinityThreadEx", APC, Routine::of(set_affinity)),
-    ("KeRevertToUserAffinityThreadEx", APC, Routine::of(revert_affinity)),
-    ("KeSetSystemGroupAffinityThread", APC, Routine::of(set_group_affinity)),
-    ("KeRevertToUserGroupAffinityThread", APC, Routine::of(revert_group_affinity)),
+    routine("KeGetCurrentThread", current),
+    routine("KeSetPriorityThread", set_priority),
+    routine("KeSetBasePriorityThread", set_base_priority),
+    routine("KeQueryPriorityThread", query_priority),
+    routine("KeEnterCriticalRegion", enter_region),
+    routine("KeEnterGuardedRegion", enter_guarded),
+    routine("KeAreAllApcsDisabled", gets_no_calls),
+    routine("KeAreApcsDisabled", are_apcs_disabled),
+    routine("KeSetSystemAffinityThread", set_affinity_for_now),
+    routine("KeRevertToUserAffinityThread", revert_affinity_for_now),
+    routine("KeSetSystemAffinityThreadEx", set_affinity),
+    routine("KeRevertToUserAffinityThreadEx", revert_affinity),
+    routine("KeSetSystemGroupAffinityThread", set_group_affinity),
+    routine("KeRevertToUserGroupAffinityThread", revert_group_affinity),
 ];
 
 /// The threads, by object address, and the process objects, by process id.
@@ -98,13 +100,13 @@ pub struct ThreadObject {
 }
 
 /// Returns the address of the current thread's object.
-pub fn current(context: &Context) -> u64 {
-    object_of(context, context.identity())
+pub fn current(context: &Context) -> At<KernelThread> {
+    At::new(object_of(context, context.identity()))
 }
 
 /// Runs `body` on the current thread's object.
 pub fn with_current<R>(context: &Context, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
-    with(context, current(context), body)
+    with(context, current(context).0, body)
 }
 
 /// Returns the address of a thread's object.
@@ -243,7 +245,7 @@ pub fn identity_of(context: &Context, thread: u64) -> Option<Identity> {
 /// Returns the object of a running thread, given its id.
 pub fn thread_by_id(context: &Context, id: u32) -> Option<u64> {
     if context.identity().thread == id {
-        return Some(current(context));
+        return Some(current(context).0);
     }
     let mut state = context.state();
     let mut threads = state.get::<Objects>().threads.iter();
@@ -272,13 +274,15 @@ pub fn environment(context: &Context, thread: u64) -> i8 {
 
 /// Returns whether the current thread is attached to a process other than its own.
 pub fn is_attached(context: &Context) -> bool {
-    environment(context, current(context)) != 0
+    environment(context, current(context).0) != 0
 }
 
 /// Returns the process in which the current thread runs.
-pub fn current_process(context: &Context) -> u64 {
+pub fn current_process(context: &Context) -> At<KernelProcess> {
     let attached = with_current(context, |thread| thread.attached.last().copied());
-    attached.unwrap_or_else(|| process_object(context.ntoskrnl(), context.identity().process))
+    At::new(
+        attached.unwrap_or_else(|| process_object(context.ntoskrnl(), context.identity().process)),
+    )
 }
 
 /// Raises the priorities of threads whose waits have ended, until their next wait. On Windows, the boost
@@ -304,26 +308,26 @@ pub fn end_boost(context: &Context) {
 
 /// Sets a thread's priority. The priority has no effect, because the threads of the stand-in kernel
 /// take turns.
-fn set_priority(context: &Context, thread: u64, priority: i32) -> i32 {
+fn set_priority(context: &Context, thread: At<KernelThread>, priority: i32) -> i32 {
     if !(1..32).contains(&priority) {
         context.stop_for_misuse(&format!("with the priority {priority}; priorities are 1 to 31"));
     }
     let [_, before] =
-        with(context, thread, |object| std::mem::replace(&mut object.priorities, [priority; 2]));
+        with(context, thread.0, |object| std::mem::replace(&mut object.priorities, [priority; 2]));
     before
 }
 
 /// Sets a thread's priority relative to its process's.
-fn set_base_priority(context: &Context, thread: u64, increment: i32) -> i32 {
+fn set_base_priority(context: &Context, thread: At<KernelThread>, increment: i32) -> i32 {
     let priority = NORMAL_PRIORITY.saturating_add(increment).clamp(1, LOW_REALTIME_PRIORITY - 1);
-    with(context, thread, |object| {
+    with(context, thread.0, |object| {
         object.priorities = [priority; 2];
         std::mem::replace(&mut object.base_priority, priority) - NORMAL_PRIORITY
     })
 }
 
-fn query_priority(context: &Context, thread: u64) -> i32 {
-    with(context, thread, |object| object.priorities[1])
+fn query_priority(context: &Context, thread: At<KernelThread>) -> i32 {
+    with(context, thread.0, |object| object.priorities[1])
 }
 
 /// Enters a critical or guarded region.
@@ -391,13 +395,13 @@ pub fn note_exit_status(context: &Context, status: NtStatus) {
 }
 
 /// Returns the status with which a thread has ended, or `STATUS_PENDING`.
-pub fn exit_status(context: &Context, thread: u64) -> NtStatus {
-    let ended = with(context, thread, |object| object.has_ended.then_some(object.exit_status));
+pub fn exit_status(context: &Context, thread: At<KernelThread>) -> NtStatus {
+    let ended = with(context, thread.0, |object| object.has_ended.then_some(object.exit_status));
     ended.unwrap_or(NtStatus::PENDING)
 }
 
-pub fn top_level_irp(context: &Context) -> u64 {
-    with_current(context, |object| object.top_level_irp)
+pub fn top_level_irp(context: &Context) -> At<Irp> {
+    At::new(with_current(context, |object| object.top_level_irp))
 }
 
 /// Returns this kernel's processors, one bit each.
@@ -430,15 +434,15 @@ fn revert_affinity(context: &Context, affinity: u64) {
 }
 
 /// Sets the affinity to processors in a group. The only group is group 0.
-fn set_group_affinity(context: &Context, affinity: u64, previous: u64) {
-    let wanted: [u64; 2] = context.read(affinity);
+fn set_group_affinity(context: &Context, affinity: At<GroupAffinity>, previous: At<GroupAffinity>) {
+    let wanted: [u64; 2] = context.read(affinity.0);
     let mask = wanted[0] & processors(context);
     let before =
         if mask == 0 || wanted[1] & 0xFFFF != 0 { 0 } else { replace_affinity(context, mask) };
-    context.write_optional(previous, &[before, 0]);
+    context.write_optional(previous.0, &[before, 0]);
 }
 
-fn revert_group_affinity(context: &Context, previous: u64) {
-    let wanted: [u64; 2] = context.read(previous);
+fn revert_group_affinity(context: &Context, previous: At<GroupAffinity>) {
+    let wanted: [u64; 2] = context.read(previous.0);
     replace_affinity(context, wanted[0] & processors(context));
 }

@@ -8,7 +8,7 @@ use crate::{
         coroutine::{Coroutine, wait_until},
         identity::Identity,
         inside::Pause,
-        routine::Routine,
+        routine::routine,
     },
     ground::{
         NtStatus,
@@ -20,9 +20,7 @@ use crate::{
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
-pub const ENTRIES: Entries = &[("PsTerminateSystemThread", PASSIVE, Routine::of(terminate))];
+pub const ENTRIES: Entries = &[routine("PsTerminateSystemThread", terminate)];
 
 /// The id of the first thread that a driver creates. Ids are multiples of 4.
 const FIRST_ID: u32 = 0x100;

@@ -8,21 +8,27 @@ use super::{
     header::{header_of, initialize, kind},
 };
 use crate::{
-    execution::{identity::Identity, routine::Routine},
-    ground::{abi::KernelTimer, clock::Clock, irql::Irql, memory},
+    execution::{
+        identity::Identity,
+        routine::{At, routine},
+    },
+    ground::{
+        abi::{KernelDpc, KernelTimer},
+        clock::Clock,
+        memory,
+        opaque::{ExTimer, TimerSetParameters},
+    },
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeInitializeTimer", DISPATCH, Routine::of(initialize_timer)),
-    ("KeInitializeTimerEx", DISPATCH, Routine::of(initialize_timer_ex)),
-    ("KeSetTimer", DISPATCH, Routine::of(set_timer)),
-    ("KeSetTimerEx", DISPATCH, Routine::of(set_timer_ex)),
-    ("KeSetCoalescableTimer", DISPATCH, Routine::of(set_coalescable_timer)),
-    ("KeCancelTimer", DISPATCH, Routine::of(cancel_timer)),
-    ("KeReadStateTimer", DISPATCH, Routine::of(read_timer)),
+    routine("KeInitializeTimer", initialize_timer),
+    routine("KeInitializeTimerEx", initialize_timer_ex),
+    routine("KeSetTimer", set_timer),
+    routine("KeSetTimerEx", set_timer_ex),
+    routine("KeSetCoalescableTimer", set_coalescable_timer),
+    routine("KeCancelTimer", cancel_timer),
+    routine("KeReadStateTimer", read_timer),
 ];
 
 /// The number of 100 ns units in a millisecond.
@@ -142,63 +148,69 @@ fn fire(context: &Context, timer: SetTimer) {
     }
 }
 
-fn initialize_timer(context: &Context, timer: u64) {
+fn initialize_timer(context: &Context, timer: At<KernelTimer>) {
     initialize_timer_ex(context, timer, 0);
 }
 
-fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u32) {
-    if is_set(context, timer) {
+fn initialize_timer_ex(context: &Context, timer: At<KernelTimer>, synchronization: u32) {
+    if is_set(context, timer.0) {
         context.stop_for_misuse(&format!("for the timer at 0x{timer:016X}, which is set"));
     }
     let its_kind =
         if synchronization == 0 { kind::NOTIFICATION_TIMER } else { kind::SYNCHRONIZATION_TIMER };
-    context.write(timer, &KernelTimer::new_zeroed());
+    context.write(timer.0, &KernelTimer::new_zeroed());
     // Since Windows 7, the header's size field is `Hand`, which is 0 until the timer is set.
-    initialize(context, timer, its_kind, 0, 0);
+    initialize(context, timer.0, its_kind, 0, 0);
 }
 
 pub fn is_set(context: &Context, timer: u64) -> bool {
     context.with_state(|set: &mut Set| set.all.iter().any(|one| one.address == timer))
 }
 
-fn set_timer(context: &Context, timer: u64, due: u64, dpc: u64) -> bool {
+fn set_timer(context: &Context, timer: At<KernelTimer>, due: u64, dpc: At<KernelDpc>) -> bool {
     set_timer_ex(context, timer, due, 0, dpc)
 }
 
-fn set_timer_ex(context: &Context, timer: u64, due: u64, period: i32, dpc: u64) -> bool {
-    header_of(context, timer, TIMERS);
+fn set_timer_ex(
+    context: &Context,
+    timer: At<KernelTimer>,
+    due: u64,
+    period: i32,
+    dpc: At<KernelDpc>,
+) -> bool {
+    header_of(context, timer.0, TIMERS);
     if period < 0 {
         context.stop_for_misuse(&format!("with the period {period}"));
     }
-    context.update(timer, |value: &mut KernelTimer| {
+    context.update(timer.0, |value: &mut KernelTimer| {
         value.header.signal_state = 0;
-        value.dpc = dpc;
+        value.dpc = dpc.0;
         value.period = period.cast_unsigned();
         value.due_time = due;
     });
-    let action = Action::Signal { dpc };
+    let action = Action::Signal { dpc: dpc.0 };
     let period = i64::from(period) * MILLISECOND;
-    start(context, timer, due.cast_signed(), period, action)
+    start(context, timer.0, due.cast_signed(), period, action)
 }
 
 fn set_coalescable_timer(
     context: &Context,
-    timer: u64,
+    timer: At<KernelTimer>,
     due: u64,
     period: u32,
     _tolerance: u32,
-    dpc: u64,
+    dpc: At<KernelDpc>,
 ) -> bool {
     set_timer_ex(context, timer, due, period.cast_signed(), dpc)
 }
 
-fn cancel_timer(context: &Context, timer: u64) -> bool {
-    header_of(context, timer, TIMERS);
-    stop(context, timer)
+fn cancel_timer(context: &Context, timer: At<KernelTimer>) -> bool {
+    header_of(context, timer.0, TIMERS);
+    stop(context, timer.0)
 }
 
-fn read_timer(context: &Context, timer: u64) -> bool {
-    header_of(context, timer, TIMERS).signal_state > 0
+fn read_timer(context: &Context, timer: At<KernelTimer>) -> bool {
+    header_of(context, timer.0, TIMERS).signal_state > 0
 }
 
 /// The timers that `ExAllocateTimer` returned, with their callbacks and callback contexts.
@@ -214,7 +226,14 @@ pub fn allocated(context: &Context, timer: u64) -> (u64, u64) {
     (callback, its_context)
 }
 
-pub fn set(context: &Context, timer: u64, due: i64, period: i64, _parameters: u64) -> bool {
+pub fn set(
+    context: &Context,
+    timer: At<ExTimer>,
+    due: i64,
+    period: i64,
+    _parameters: At<TimerSetParameters>,
+) -> bool {
+    let timer = timer.0;
     let (callback, its_context) = allocated(context, timer);
     set_state(context, timer, 0);
     let action = if callback == 0 {

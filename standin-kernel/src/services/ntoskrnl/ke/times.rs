@@ -4,25 +4,23 @@ use super::dispatcher::{check_may_wait, deadline};
 use crate::{
     execution::{
         coroutine::pass_time,
-        routine::{At, Routine},
+        routine::{At, routine},
     },
-    ground::{NtStatus, clock::Clock, irql::Irql},
+    ground::{NtStatus, clock::Clock},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("KeDelayExecutionThread", Irql::APC_LEVEL, Routine::of(ke_delay_execution_thread)),
-    ("KeQueryPerformanceCounter", HIGH, Routine::of(ke_query_performance_counter)),
-    ("KeQuerySystemTimePrecise", HIGH, Routine::of(ke_query_system_time_precise)),
-    ("KeQueryInterruptTimePrecise", HIGH, Routine::of(interrupt_time_precise)),
-    ("KeQueryInterruptTime", HIGH, Routine::of(interrupt_time)),
-    ("KeQueryUnbiasedInterruptTime", HIGH, Routine::of(interrupt_time)),
-    ("KeQueryTimeIncrement", HIGH, Routine::of(time_increment)),
-    ("KeQueryTickCount", HIGH, Routine::of(tick_count)),
-    ("KeQuerySystemTime", HIGH, Routine::of(system_time)),
-    ("KeStallExecutionProcessor", HIGH, Routine::of(stall)),
+    routine("KeDelayExecutionThread", ke_delay_execution_thread),
+    routine("KeQueryPerformanceCounter", ke_query_performance_counter),
+    routine("KeQuerySystemTimePrecise", ke_query_system_time_precise),
+    routine("KeQueryInterruptTimePrecise", interrupt_time_precise),
+    routine("KeQueryInterruptTime", interrupt_time),
+    routine("KeQueryUnbiasedInterruptTime", interrupt_time),
+    routine("KeQueryTimeIncrement", time_increment),
+    routine("KeQueryTickCount", tick_count),
+    routine("KeQuerySystemTime", system_time),
+    routine("KeStallExecutionProcessor", stall),
 ];
 
 /// Waits in virtual time. The interval is in units of 100 ns: a negative value is relative to now, and
@@ -72,13 +70,13 @@ fn time_increment(_context: &Context) -> u32 {
     tick()
 }
 
-fn tick_count(context: &Context, to: u64) {
-    context.write(to, &context.host().shared_data().ticks());
+fn tick_count(context: &Context, to: At<i64>) {
+    context.write(to.0, &context.host().shared_data().ticks());
 }
 
 /// Returns the time of the last tick.
-fn system_time(context: &Context, to: u64) {
-    context.write(to, &context.host().shared_data().system_time());
+fn system_time(context: &Context, to: At<i64>) {
+    context.write(to.0, &context.host().shared_data().system_time());
 }
 
 /// Lets time pass, in microseconds.

@@ -2,9 +2,9 @@
 
 use super::pages;
 use crate::{
-    execution::routine::{At, Routine, low_half},
+    execution::routine::{At, Memory, low_half, routine},
     ground::{
-        abi::Mdl,
+        abi::{Irp, Mdl},
         arena::{Arena, PAGE},
         irql::Irql,
         memory,
@@ -20,23 +20,21 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoAllocateMdl", DISPATCH, Routine::of(allocate)),
-    ("IoFreeMdl", DISPATCH, Routine::of(free)),
-    ("MmSizeOfMdl", HIGH, Routine::of(size)),
-    ("MmBuildMdlForNonPagedPool", DISPATCH, Routine::of(build)),
-    ("MmProbeAndLockPages", DISPATCH, Routine::of(probe_and_lock)),
-    ("MmUnlockPages", DISPATCH, Routine::of(unlock)),
-    ("MmMapLockedPages", DISPATCH, Routine::of(map_cached)),
-    ("MmMapLockedPagesSpecifyCache", DISPATCH, Routine::of(map)),
-    ("MmUnmapLockedPages", DISPATCH, Routine::of(unmap)),
-    ("KeFlushIoBuffers", DISPATCH, Routine::of(flush_buffers)),
-    ("IoBuildPartialMdl", DISPATCH, Routine::of(build_partial)),
-    ("MmPrepareMdlForReuse", DISPATCH, Routine::of(prepare_for_reuse)),
+    routine("IoAllocateMdl", allocate),
+    routine("IoFreeMdl", free),
+    routine("MmSizeOfMdl", size),
+    routine("MmBuildMdlForNonPagedPool", build),
+    routine("MmProbeAndLockPages", probe_and_lock),
+    routine("MmUnlockPages", unlock),
+    routine("MmMapLockedPages", map_cached),
+    routine("MmMapLockedPagesSpecifyCache", map),
+    routine("MmUnmapLockedPages", unmap),
+    routine("KeFlushIoBuffers", flush_buffers),
+    routine("IoBuildPartialMdl", build_partial),
+    routine("MmPrepareMdlForReuse", prepare_for_reuse),
 ];
 
 /// The tag of allocated descriptors.
@@ -64,8 +62,8 @@ const fn size_for(address: u64, length: u64) -> u64 {
     HEADER + pages * OF_PAGE
 }
 
-const fn size(_context: &Context, address: u64, length: u64) -> u64 {
-    size_for(address, length & 0xFFFF_FFFF)
+const fn size(_context: &Context, address: Memory, length: u64) -> u64 {
+    size_for(address.0, length & 0xFFFF_FFFF)
 }
 
 /// Checks that the pages are locked. Has no other effect, because x64 caches are coherent with
@@ -83,20 +81,20 @@ fn flush_buffers(context: &Context, mdl: At<Mdl>, _is_read: bool, _is_dma: bool)
 /// Allocates a descriptor for a buffer, and optionally appends it to a request's list.
 fn allocate(
     context: &Context,
-    address: u64,
+    address: Memory,
     length: u32,
     secondary: bool,
     _quota: bool,
-    irp: u64,
-) -> u64 {
+    irp: At<Irp>,
+) -> At<Mdl> {
     /// The offset of a request's list.
     const MDL_ADDRESS: u64 = 8;
-    let size = size_for(address, length.into());
+    let size = size_for(address.0, length.into());
     // The field is too small for the size of the largest list.
     let field = i16::try_from(size).unwrap_or(i16::MAX);
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let Some(mdl) = context.allocate(size, TAG, false) else {
-        return 0;
+        return At::NULL;
     };
     pages::forget_list(context, mdl);
     let value = Mdl {
@@ -106,13 +104,13 @@ fn allocate(
         reserved: 0,
         process: 0,
         mapped: 0,
-        start: address & !(PAGE_SIZE - 1),
+        start: address.0 & !(PAGE_SIZE - 1),
         byte_count: length,
-        byte_offset: low_half(address & (PAGE_SIZE - 1)),
+        byte_offset: low_half(address.0 & (PAGE_SIZE - 1)),
     };
     context.write(mdl, &value);
-    if irp != 0 {
-        let mut at = irp.wrapping_add(MDL_ADDRESS);
+    if !irp.is_null() {
+        let mut at = irp.0.wrapping_add(MDL_ADDRESS);
         if secondary {
             // The first field of a descriptor is its link.
             let mut seen = BTreeSet::new();
@@ -131,7 +129,7 @@ fn allocate(
         }
         context.write(at, &mdl);
     }
-    mdl
+    At::new(mdl)
 }
 
 fn free(context: &Context, mdl: At<Mdl>) {
@@ -205,10 +203,10 @@ fn map(
     mdl: At<Mdl>,
     mode: i8,
     _cache: u32,
-    _address: u64,
+    _address: Memory,
     _bugcheck: u32,
     _priority: u32,
-) -> u64 {
+) -> Memory {
     let mut value = mdl.read(context);
     if mode != 0 {
         context.stop_call(
@@ -229,19 +227,19 @@ fn map(
     let pages = pages::address_of(context, mdl.0);
     value.mapped = pages.unwrap_or_else(|| address_of(&value));
     mdl.write(context, value);
-    value.mapped
+    At::new(value.mapped)
 }
 
 /// Maps the pages of a list. See [`map`].
-fn map_cached(context: &Context, mdl: At<Mdl>, mode: i8) -> u64 {
+fn map_cached(context: &Context, mdl: At<Mdl>, mode: i8) -> Memory {
     /// `MmCached`.
     const CACHED: u32 = 1;
-    map(context, mdl, mode, CACHED, 0, 1, 0)
+    map(context, mdl, mode, CACHED, At::NULL, 1, 0)
 }
 
-fn unmap(context: &Context, address: u64, mdl: At<Mdl>) {
+fn unmap(context: &Context, address: Memory, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
-    if value.flags & flag::MAPPED_TO_SYSTEM_VA == 0 || value.mapped != address {
+    if value.flags & flag::MAPPED_TO_SYSTEM_VA == 0 || value.mapped != address.0 {
         context.stop_for_misuse("for an address at which the list is not mapped");
     }
     value.flags &= !(flag::MAPPED_TO_SYSTEM_VA | flag::PARTIAL_HAS_BEEN_MAPPED);
@@ -250,25 +248,31 @@ fn unmap(context: &Context, address: u64, mdl: At<Mdl>) {
 }
 
 /// Builds a descriptor for a part of another descriptor's buffer.
-fn build_partial(context: &Context, source: At<Mdl>, target: At<Mdl>, address: u64, length: u32) {
+fn build_partial(
+    context: &Context,
+    source: At<Mdl>,
+    target: At<Mdl>,
+    address: Memory,
+    length: u32,
+) {
     let from = source.read(context);
     let mut to = target.read(context);
-    let offset = address.wrapping_sub(address_of(&from));
+    let offset = address.0.wrapping_sub(address_of(&from));
     let offset_in_list = u32::try_from(offset).ok();
     let rest = offset_in_list.and_then(|offset| from.byte_count.checked_sub(offset));
     let length = match length {
         0 => rest,
         length => rest.filter(|rest| length <= *rest).map(|_| length),
     };
-    let room =
-        length.map(|length| size_for(address, length.into()) <= u64::from(to.size.unsigned_abs()));
+    let room = length
+        .map(|length| size_for(address.0, length.into()) <= u64::from(to.size.unsigned_abs()));
     let (Some(length), Some(true)) = (length, room) else {
         context.stop_for_misuse(
             "with a range that is not in the source MDL's buffer, or a target MDL that is too small for it",
         );
     };
-    to.start = address & !(PAGE_SIZE - 1);
-    to.byte_offset = low_half(address & (PAGE_SIZE - 1));
+    to.start = address.0 & !(PAGE_SIZE - 1);
+    to.byte_offset = low_half(address.0 & (PAGE_SIZE - 1));
     to.byte_count = length;
     to.process = from.process;
     to.flags = flag::PARTIAL
@@ -290,12 +294,18 @@ fn prepare_for_reuse(context: &Context, mdl: At<Mdl>) {
 
 /// Allocates a descriptor with locked pages for the I/O manager.
 pub fn locked(context: &Context, address: u64, length: usize) -> u64 {
-    let mdl =
-        allocate(context, address, u32::try_from(length).unwrap_or(u32::MAX), false, false, 0);
-    let mut value: Mdl = context.read(mdl);
+    let mdl = allocate(
+        context,
+        At::new(address),
+        u32::try_from(length).unwrap_or(u32::MAX),
+        false,
+        false,
+        At::NULL,
+    );
+    let mut value: Mdl = context.read(mdl.0);
     value.flags |= flag::PAGES_LOCKED;
-    context.write(mdl, &value);
-    mdl
+    context.write(mdl.0, &value);
+    mdl.0
 }
 
 /// Frees a descriptor that the I/O manager allocated.

@@ -7,11 +7,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    execution::routine::{At, Routine, low_half},
+    execution::routine::{At, Memory, low_half, routine},
     ground::{
         abi::Mdl,
         arena::{Block, PAGE, UNINITIALIZED},
-        irql::Irql,
         memory,
     },
     services::{
@@ -20,25 +19,21 @@ use crate::{
     },
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("MmGetPhysicalAddress", HIGH, Routine::of(physical_address)),
-    ("MmGetVirtualForPhysical", HIGH, Routine::of(virtual_address)),
-    ("MmAllocatePagesForMdl", DISPATCH, Routine::of(allocate)),
-    ("MmAllocatePagesForMdlEx", DISPATCH, Routine::of(allocate_ex)),
-    ("MmAllocateNodePagesForMdlEx", DISPATCH, Routine::of(allocate_of_node)),
-    ("MmFreePagesFromMdl", DISPATCH, Routine::of(free)),
-    ("MmAllocateContiguousMemory", DISPATCH, Routine::of(allocate_contiguous)),
-    ("MmAllocateContiguousMemorySpecifyCache", DISPATCH, Routine::of(allocate_contiguous_cached)),
-    ("MmAllocateContiguousNodeMemory", DISPATCH, Routine::of(allocate_contiguous_of_node)),
-    ("MmFreeContiguousMemory", DISPATCH, Routine::of(free_contiguous)),
-    ("MmFreeContiguousMemorySpecifyCache", DISPATCH, Routine::of(free_contiguous_cached)),
-    ("MmLockPagableDataSection", APC, Routine::of(lock_section)),
-    ("MmLockPagableSectionByHandle", APC, Routine::of(lock_section_again)),
-    ("MmUnlockPagableImageSection", DISPATCH, Routine::of(unlock_section)),
+    routine("MmGetPhysicalAddress", physical_address),
+    routine("MmGetVirtualForPhysical", virtual_address),
+    routine("MmAllocatePagesForMdl", allocate),
+    routine("MmAllocatePagesForMdlEx", allocate_ex),
+    routine("MmAllocateNodePagesForMdlEx", allocate_of_node),
+    routine("MmFreePagesFromMdl", free),
+    routine("MmAllocateContiguousMemory", allocate_contiguous),
+    routine("MmAllocateContiguousMemorySpecifyCache", allocate_contiguous_cached),
+    routine("MmAllocateContiguousNodeMemory", allocate_contiguous_of_node),
+    routine("MmFreeContiguousMemory", free_contiguous),
+    routine("MmFreeContiguousMemorySpecifyCache", free_contiguous_cached),
+    routine("MmLockPagableDataSection", lock_section),
+    routine("MmLockPagableSectionByHandle", lock_section_again),
+    routine("MmUnlockPagableImageSection", unlock_section),
 ];
 
 const PAGE_SIZE: u64 = PAGE as u64;
@@ -128,20 +123,20 @@ impl Frames {
 }
 
 /// Returns the physical address of an accessible address, or 0.
-fn physical_address(context: &Context, address: u64) -> u64 {
-    if memory::read::<u8>(address).is_err() {
+fn physical_address(context: &Context, address: Memory) -> u64 {
+    if memory::read::<u8>(address.0).is_err() {
         return 0;
     }
-    let page = address & !(PAGE_SIZE - 1);
+    let page = address.0 & !(PAGE_SIZE - 1);
     let frame = context.state().get::<Frames>().of(page);
-    frame.map_or(0, |frame| frame * PAGE_SIZE + (address - page))
+    frame.map_or(0, |frame| frame * PAGE_SIZE + (address.0 - page))
 }
 
 /// Returns the virtual address for a physical address, or 0 if there is none.
-fn virtual_address(context: &Context, physical: u64) -> u64 {
+fn virtual_address(context: &Context, physical: u64) -> Memory {
     let mut state = context.state();
     let page = state.get::<Frames>().pages.get(&(physical / PAGE_SIZE));
-    page.map_or(0, |page| page + physical % PAGE_SIZE)
+    page.map_or(At::NULL, |page| At::new(page + physical % PAGE_SIZE))
 }
 
 /// Pages that drivers have allocated, by list or by address.
@@ -186,7 +181,7 @@ const TAG: Tag = Tag(u32::from_le_bytes(*b"Mdl "));
 const LOCKED: u16 = 2;
 const MAPPED: u16 = 1;
 
-fn allocate(context: &Context, lowest: u64, highest: u64, skip: u64, bytes: u64) -> u64 {
+fn allocate(context: &Context, lowest: u64, highest: u64, skip: u64, bytes: u64) -> At<Mdl> {
     allocate_ex(context, lowest, highest, skip, bytes, 1, 0)
 }
 
@@ -199,7 +194,7 @@ fn allocate_of_node(
     cache: u32,
     _node: u32,
     flags: u32,
-) -> u64 {
+) -> At<Mdl> {
     allocate_ex(context, lowest, highest, skip, bytes, cache, flags)
 }
 
@@ -213,18 +208,18 @@ fn allocate_ex(
     bytes: u64,
     _cache: u32,
     _flags: u32,
-) -> u64 {
+) -> At<Mdl> {
     const HEADER: usize = size_of::<Mdl>();
     let pages = bytes.div_ceil(PAGE_SIZE);
     let bounds = Bounds { lowest, highest, boundary: 0 };
     let Some(allocation) = new_pages(context, pages, bounds) else {
-        return 0;
+        return At::NULL;
     };
     let first = context.state().get::<Frames>().of(allocation.memory.address()).unwrap_or(0);
     let frames: Vec<u8> = (first..first + pages).flat_map(u64::to_le_bytes).collect();
     let size = HEADER + frames.len();
     let Some(mdl) = context.allocate(size, TAG, false) else {
-        return 0;
+        return At::NULL;
     };
     let value = Mdl {
         next: 0,
@@ -241,7 +236,7 @@ fn allocate_ex(
     context.write(mdl, &value);
     context.write_bytes(mdl + HEADER as u64, &frames);
     context.state().get::<Allocations>().of_lists.insert(mdl, allocation);
-    mdl
+    At::new(mdl)
 }
 
 /// Frees the pages of a list. The driver frees the list's own memory.
@@ -305,7 +300,7 @@ pub fn forget_list(context: &Context, mdl: u64) {
     }
 }
 
-fn allocate_contiguous(context: &Context, bytes: u64, highest: u64) -> u64 {
+fn allocate_contiguous(context: &Context, bytes: u64, highest: u64) -> Memory {
     allocate_contiguous_cached(context, bytes, 0, highest, 0, 1)
 }
 
@@ -317,7 +312,7 @@ fn allocate_contiguous_of_node(
     boundary: u64,
     _protection: u32,
     _node: u32,
-) -> u64 {
+) -> Memory {
     allocate_contiguous_cached(context, bytes, lowest, highest, boundary, 1)
 }
 
@@ -329,30 +324,30 @@ fn allocate_contiguous_cached(
     highest: u64,
     boundary: u64,
     _cache: u32,
-) -> u64 {
+) -> Memory {
     let bounds = Bounds { lowest, highest, boundary };
     let pages = bytes.div_ceil(PAGE_SIZE);
     let Some(allocation) = new_pages(context, pages, bounds) else {
-        return 0;
+        return At::NULL;
     };
     let address = allocation.memory.address();
     let fill = vec![UNINITIALIZED; usize::try_from(pages * PAGE_SIZE).unwrap_or(0)];
     context.write_bytes(address, &fill);
     context.state().get::<Allocations>().contiguous.insert(address, allocation);
-    address
+    At::new(address)
 }
 
-fn free_contiguous(context: &Context, address: u64) {
-    let freed = context.state().get::<Allocations>().contiguous.remove(&address);
+fn free_contiguous(context: &Context, address: Memory) {
+    let freed = context.state().get::<Allocations>().contiguous.remove(&address.0);
     let Some(freed) = freed else {
-        context.stop_for_wrong(address, "allocated contiguous memory");
+        context.stop_for_wrong(address.0, "allocated contiguous memory");
     };
     give_back(context, &freed);
 }
 
-fn free_contiguous_cached(context: &Context, address: u64, bytes: u64, _cache: u32) {
+fn free_contiguous_cached(context: &Context, address: Memory, bytes: u64, _cache: u32) {
     let pages =
-        context.state().get::<Allocations>().contiguous.get(&address).map(|found| found.pages);
+        context.state().get::<Allocations>().contiguous.get(&address.0).map(|found| found.pages);
     if pages.is_some_and(|pages| pages != bytes.div_ceil(PAGE_SIZE)) {
         context.stop_for_misuse(&format!(
             "for {bytes} bytes, which is not the size of the memory at 0x{address:016X}"
@@ -362,19 +357,19 @@ fn free_contiguous_cached(context: &Context, address: u64, bytes: u64, _cache: u
 }
 
 /// Locks the section that contains an address in memory. Returns its handle.
-fn lock_section(context: &Context, address: u64) -> u64 {
-    let handle = context.environment().images.lock_section(address);
-    handle.unwrap_or_else(|| context.stop_for_wrong(address, "in a loaded driver"))
+fn lock_section(context: &Context, address: Memory) -> Memory {
+    let handle = context.environment().images.lock_section(address.0);
+    At::new(handle.unwrap_or_else(|| context.stop_for_wrong(address.0, "in a loaded driver")))
 }
 
 /// Locks a section again, given the handle from its first lock.
-fn lock_section_again(context: &Context, handle: u64) {
+fn lock_section_again(context: &Context, handle: Memory) {
     lock_section(context, handle);
 }
 
-fn unlock_section(context: &Context, handle: u64) {
-    if !context.environment().images.unlock_section(handle) {
-        context.stop_for_wrong(handle, "the handle of a section that is locked");
+fn unlock_section(context: &Context, handle: Memory) {
+    if !context.environment().images.unlock_section(handle.0) {
+        context.stop_for_wrong(handle.0, "the handle of a section that is locked");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::pages;
 use crate::{
-    execution::routine::Routine,
-    ground::{NtStatus, arena::PAGE, irql::Irql, memory},
+    execution::routine::{At, Memory, routine},
+    ground::{NtStatus, arena::PAGE, memory},
     services::ntoskrnl::{
         context::{Context, Entries},
         data::USER_PROBE_ADDRESS,
@@ -11,12 +11,8 @@ use crate::{
     },
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-
-pub const ENTRIES: Entries = &[
-    ("ProbeForRead", APC, Routine::of(probe_for_read)),
-    ("ProbeForWrite", APC, Routine::of(probe_for_write)),
-];
+pub const ENTRIES: Entries =
+    &[routine("ProbeForRead", probe_for_read), routine("ProbeForWrite", probe_for_write)];
 
 /// Returns the kind of memory at a system-space address. The value of the address does not
 /// determine it, because all memory of a Linux process is below the end of user space.
@@ -59,23 +55,23 @@ fn probe(context: &Context, address: u64, length: u64, alignment: u32) -> Option
     end
 }
 
-fn probe_for_read(context: &Context, address: u64, length: u64, alignment: u32) {
-    probe(context, address, length, alignment);
+fn probe_for_read(context: &Context, address: Memory, length: u64, alignment: u32) {
+    probe(context, address.0, length, alignment);
 }
 
 /// Checks a range, and that each of its pages is writable. See [`probe_for_read`].
-fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u32) {
+fn probe_for_write(context: &Context, address: Memory, length: u64, alignment: u32) {
     const STEP: u64 = PAGE as u64;
-    let Some(end) = probe(context, address, length, alignment) else {
+    let Some(end) = probe(context, address.0, length, alignment) else {
         return;
     };
     let mut at = address;
-    while at < end {
-        let touched = memory::read::<u8>(at).and_then(|byte| memory::write(at, &byte));
+    while at.0 < end {
+        let touched = memory::read::<u8>(at.0).and_then(|byte| memory::write(at.0, &byte));
         if let Err(error) = touched {
             let why = format!("for {length} bytes at 0x{address:016X}, and {error},");
             context.raise_exception(NtStatus::ACCESS_VIOLATION, &why);
         }
-        at = (at & !(STEP - 1)) + STEP;
+        at = At::new((at.0 & !(STEP - 1)) + STEP);
     }
 }

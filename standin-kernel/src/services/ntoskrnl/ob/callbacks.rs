@@ -5,11 +5,10 @@ use super::filters::{
     close_filter, end, has_integrity_check, registered, remove_filter,
 };
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, Memory, routine},
     ground::{
         NtResult, NtStatus,
         executive_abi::{ObjectCallbacks, ObjectOperation},
-        irql::Irql,
     },
     services::{
         ntoskrnl::{
@@ -20,12 +19,10 @@ use crate::{
     },
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ObRegisterCallbacks", APC, Routine::of(register_handles)),
-    ("ObUnRegisterCallbacks", APC, Routine::of(unregister_handles)),
-    ("ObGetFilterVersion", Irql::HIGH_LEVEL, Routine::of(filter_version)),
+    routine("ObRegisterCallbacks", register_handles),
+    routine("ObUnRegisterCallbacks", unregister_handles),
+    routine("ObGetFilterVersion", filter_version),
 ];
 
 /// `OB_FLT_REGISTRATION_VERSION`.
@@ -133,9 +130,9 @@ fn register_handles(
     Ok(())
 }
 
-fn unregister_handles(context: &Context, handle: u64) {
-    if !close_filter(context, Watched::Handles, handle) {
-        context.stop_for_wrong(handle, "a registration from ObRegisterCallbacks");
+fn unregister_handles(context: &Context, handle: Memory) {
+    if !close_filter(context, Watched::Handles, handle.0) {
+        context.stop_for_wrong(handle.0, "a registration from ObRegisterCallbacks");
     }
-    remove_filter(context, Watched::Handles, handle);
+    remove_filter(context, Watched::Handles, handle.0);
 }

@@ -9,9 +9,10 @@ use super::{
 use crate::{
     execution::{
         coroutine::wait_until,
-        routine::{At, Routine},
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
     },
-    ground::{NtResult, NtStatus, irql::Irql, memory},
+    ground::{NtResult, NtStatus, memory, opaque::ObjectType},
     services::ntoskrnl::{
         context::{Context, Entries},
         data,
@@ -19,25 +20,22 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ZwClose", PASSIVE, Routine::of(close)),
-    ("ZwDuplicateObject", PASSIVE, Routine::of(duplicate)),
-    ("ObCloseHandle", PASSIVE, Routine::of(close_for)),
-    ("ObReferenceObjectByHandle", PASSIVE, Routine::of(reference_by_handle)),
-    ("ObReferenceObjectByHandleWithTag", PASSIVE, Routine::of(reference_by_handle_with_tag)),
-    ("ObReferenceObjectByPointer", DISPATCH, Routine::of(reference_by_pointer)),
-    ("ObReferenceObjectByPointerWithTag", DISPATCH, Routine::of(reference_by_pointer_with_tag)),
-    ("ObReferenceObjectSafe", DISPATCH, Routine::of(reference_safe)),
-    ("ObReferenceObjectSafeWithTag", DISPATCH, Routine::of(reference_safe_with_tag)),
-    ("ObDereferenceObjectDeferDelete", DISPATCH, Routine::of(dereference_deferred)),
-    ("ObDereferenceObjectDeferDeleteWithTag", DISPATCH, Routine::of(dereference_deferred_with_tag)),
-    ("ObfReferenceObject", DISPATCH, Routine::of(reference)),
-    ("ObfReferenceObjectWithTag", DISPATCH, Routine::of(reference_with_tag)),
-    ("ObfDereferenceObject", DISPATCH, Routine::of(dereference)),
-    ("ObfDereferenceObjectWithTag", DISPATCH, Routine::of(dereference_with_tag)),
+    routine("ZwClose", close),
+    routine("ZwDuplicateObject", duplicate),
+    routine("ObCloseHandle", close_for),
+    routine("ObReferenceObjectByHandle", reference_by_handle),
+    routine("ObReferenceObjectByHandleWithTag", reference_by_handle_with_tag),
+    routine("ObReferenceObjectByPointer", reference_by_pointer),
+    routine("ObReferenceObjectByPointerWithTag", reference_by_pointer_with_tag),
+    routine("ObReferenceObjectSafe", reference_safe),
+    routine("ObReferenceObjectSafeWithTag", reference_safe_with_tag),
+    routine("ObDereferenceObjectDeferDelete", dereference_deferred),
+    routine("ObDereferenceObjectDeferDeleteWithTag", dereference_deferred_with_tag),
+    routine("ObfReferenceObject", reference),
+    routine("ObfReferenceObjectWithTag", reference_with_tag),
+    routine("ObfDereferenceObject", dereference),
+    routine("ObfDereferenceObjectWithTag", dereference_with_tag),
 ];
 
 /// `NtCurrentProcess()`.
@@ -213,12 +211,12 @@ pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
 }
 
 /// Closes a handle. Bugchecks if the handle is not open, as Driver Verifier does.
-pub fn close(context: &Context, handle: u64) -> NtStatus {
-    if handle == CURRENT_PROCESS || handle == CURRENT_THREAD {
+pub fn close(context: &Context, handle: Handle<NtObject>) -> NtStatus {
+    if handle.0 == CURRENT_PROCESS || handle.0 == CURRENT_THREAD {
         return NtStatus::SUCCESS;
     }
     let closed = context.with_state(|handles: &mut Handles| {
-        let closed = handles.open.remove(&handle)?;
+        let closed = handles.open.remove(&handle.0)?;
         if let Some(owned) = handles.owned.get_mut(&closed.object) {
             owned.handles = owned.handles.saturating_sub(1);
         }
@@ -226,7 +224,7 @@ pub fn close(context: &Context, handle: u64) -> NtStatus {
         Some(closed)
     });
     let Some(closed) = closed else {
-        context.stop_for_wrong(handle, "an open handle");
+        context.stop_for_wrong(handle.0, "an open handle");
     };
     (closed.close)(context, closed.object);
     delete_unused(context, closed.object);
@@ -237,9 +235,9 @@ pub fn close(context: &Context, handle: u64) -> NtStatus {
 /// closed. In the stand-in kernel, drivers share one handle table, regardless of the process.
 fn duplicate(
     context: &Context,
-    source_process: u64,
-    source: u64,
-    target_process: u64,
+    source_process: Handle<NtObject>,
+    source: Handle<NtObject>,
+    target_process: Handle<NtObject>,
     to: At<u64>,
     access: u32,
     _attributes: u32,
@@ -247,12 +245,12 @@ fn duplicate(
 ) -> NtResult {
     /// `DUPLICATE_CLOSE_SOURCE`.
     const CLOSE_SOURCE: u32 = 1;
-    let wants_handle = to.0 != 0;
-    must_be_process(context, source_process)?;
-    let found = target_of(context, source)?;
+    let wants_handle = !to.is_null();
+    must_be_process(context, source_process.0)?;
+    let found = target_of(context, source.0)?;
     if wants_handle {
-        must_be_process(context, target_process)?;
-        let [from, into] = [source_process, target_process].map(|one| target_of(context, one));
+        must_be_process(context, target_process.0)?;
+        let [from, into] = [source_process, target_process].map(|one| target_of(context, one.0));
         let operation = HandleOperation {
             operation: DUPLICATE,
             type_name: found.type_name,
@@ -262,7 +260,7 @@ fn duplicate(
         };
         callbacks::notify(context, &operation, || {
             if found.has_reference {
-                reference(context, found.object);
+                reference(context, At::new(found.object));
             }
             to.write(context, open(context, found));
             Ok(())
@@ -280,7 +278,7 @@ pub fn must_be_process(context: &Context, handle: u64) -> NtResult {
     if is_process { Ok(()) } else { Err(NtStatus::OBJECT_TYPE_MISMATCH) }
 }
 
-fn close_for(context: &Context, handle: u64, _mode: i8) -> NtStatus {
+fn close_for(context: &Context, handle: Handle<NtObject>, _mode: i8) -> NtStatus {
     close(context, handle)
 }
 
@@ -299,27 +297,27 @@ pub fn counts(context: &Context, object: u64) -> (u32, u32) {
 /// Returns the target of a handle, which may be the pseudo-handle of the current thread or process.
 pub fn target_of(context: &Context, handle: u64) -> NtResult<Target> {
     match handle {
-        CURRENT_THREAD => Ok(Target::thread(thread_objects::current(context))),
-        CURRENT_PROCESS => Ok(Target::process(thread_objects::current_process(context))),
+        CURRENT_THREAD => Ok(Target::thread(thread_objects::current(context).0)),
+        CURRENT_PROCESS => Ok(Target::process(thread_objects::current_process(context).0)),
         _ => target(context, handle).ok_or(NtStatus::INVALID_HANDLE),
     }
 }
 
 fn reference_by_handle(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     _access: u32,
-    kind: u64,
+    kind: At<ObjectType>,
     _mode: i8,
     object: At<u64>,
     information: At<u64>,
 ) -> NtResult {
     object.write(context, 0);
-    let found = target_of(context, handle)?;
-    if kind != 0 && data::object_type(found.type_name) != Some(kind) {
+    let found = target_of(context, handle.0)?;
+    if !kind.is_null() && data::object_type(found.type_name) != Some(kind.0) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    reference(context, found.object);
+    reference(context, At::new(found.object));
     object.write(context, found.object);
     information.write_optional(context, 0);
     Ok(())
@@ -327,9 +325,9 @@ fn reference_by_handle(
 
 fn reference_by_handle_with_tag(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     access: u32,
-    kind: u64,
+    kind: At<ObjectType>,
     mode: i8,
     _tag: u32,
     object: At<u64>,
@@ -340,9 +338,9 @@ fn reference_by_handle_with_tag(
 
 fn reference_by_pointer(
     context: &Context,
-    object: u64,
+    object: Memory,
     _access: u32,
-    _kind: u64,
+    _kind: At<ObjectType>,
     _mode: i8,
 ) -> NtStatus {
     reference(context, object);
@@ -351,9 +349,9 @@ fn reference_by_pointer(
 
 fn reference_by_pointer_with_tag(
     context: &Context,
-    object: u64,
+    object: Memory,
     access: u32,
-    kind: u64,
+    kind: At<ObjectType>,
     mode: i8,
     _tag: u32,
 ) -> NtStatus {
@@ -362,24 +360,24 @@ fn reference_by_pointer_with_tag(
 
 /// Adds a reference to an object that is not being deleted. This kernel deletes an object with its last
 /// reference, so the object of a valid address always gets the reference.
-fn reference_safe(context: &Context, object: u64) -> bool {
+fn reference_safe(context: &Context, object: Memory) -> bool {
     reference(context, object);
     true
 }
 
-fn reference_safe_with_tag(context: &Context, object: u64, _tag: u32) -> bool {
+fn reference_safe_with_tag(context: &Context, object: Memory, _tag: u32) -> bool {
     reference_safe(context, object)
 }
 
 /// Adds a reference to an object. Returns the number of references. Drivers can rely only on the
 /// number being nonzero.
-pub fn reference(context: &Context, object: u64) -> i64 {
-    let is_thread = thread_objects::has_ended(context, object).is_some();
-    if !is_thread && memory::read::<u8>(object).is_err() {
-        context.stop_for_wrong(object, "an object");
+pub fn reference(context: &Context, object: Memory) -> i64 {
+    let is_thread = thread_objects::has_ended(context, object.0).is_some();
+    if !is_thread && memory::read::<u8>(object.0).is_err() {
+        context.stop_for_wrong(object.0, "an object");
     }
     let mut state = context.state();
-    let count = state.get::<Handles>().references.entry(object).or_default();
+    let count = state.get::<Handles>().references.entry(object.0).or_default();
     *count += 1;
     i64::from(*count) + 1
 }
@@ -387,22 +385,22 @@ pub fn reference(context: &Context, object: u64) -> i64 {
 /// Adds a reference to an object that can have no handle yet.
 pub fn reference_new(context: &Context, object: u64, type_name: &'static str) {
     context.state().get::<Handles>().types.insert(object, type_name);
-    reference(context, object);
+    reference(context, At::new(object));
 }
 
-fn reference_with_tag(context: &Context, object: u64, _tag: u32) -> i64 {
+fn reference_with_tag(context: &Context, object: Memory, _tag: u32) -> i64 {
     reference(context, object)
 }
 
 /// Releases a reference to an object. Returns the number of remaining references.
-pub fn dereference(context: &Context, object: u64) -> i64 {
+pub fn dereference(context: &Context, object: Memory) -> i64 {
     let left = context.with_state(|handles: &mut Handles| {
-        let count = handles.references.get_mut(&object)?;
+        let count = handles.references.get_mut(&object.0)?;
         *count = count.checked_sub(1)?;
         let left = *count;
         if left == 0 {
-            handles.references.remove(&object);
-            handles.forget_unused_type(object);
+            handles.references.remove(&object.0);
+            handles.forget_unused_type(object.0);
         }
         Some(left)
     });
@@ -412,21 +410,21 @@ pub fn dereference(context: &Context, object: u64) -> i64 {
         ));
     };
     if left == 0 {
-        delete_unused(context, object);
+        delete_unused(context, object.0);
     }
     i64::from(left) + 1
 }
 
-fn dereference_with_tag(context: &Context, object: u64, _tag: u32) -> i64 {
+fn dereference_with_tag(context: &Context, object: Memory, _tag: u32) -> i64 {
     dereference(context, object)
 }
 
 /// Releases a reference to an object. Windows deletes the object on another thread, so that the caller
 /// may hold locks that the deletion acquires; drivers' own objects have no such deletion here.
-fn dereference_deferred(context: &Context, object: u64) {
+fn dereference_deferred(context: &Context, object: Memory) {
     dereference(context, object);
 }
 
-fn dereference_deferred_with_tag(context: &Context, object: u64, _tag: u32) {
+fn dereference_deferred_with_tag(context: &Context, object: Memory, _tag: u32) {
     dereference_deferred(context, object);
 }

@@ -5,9 +5,14 @@ use std::collections::HashMap;
 use crate::{
     execution::{
         coroutine::wait_until,
-        routine::{At, Routine},
+        routine::{At, Callback, Memory, routine},
     },
-    ground::{NtResult, NtStatus, abi::Irp, irql::Irql, rule::Rule},
+    ground::{
+        NtResult, NtStatus,
+        abi::{DeviceObject, Irp},
+        irql::Irql,
+        rule::Rule,
+    },
     services::{
         managers::nodes::Stage,
         ntoskrnl::{
@@ -27,14 +32,12 @@ use crate::{
     },
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
     // Since Windows Vista, `IoCallDriver` can also send power requests.
-    ("PoCallDriver", DISPATCH, Routine::of(call_driver)),
-    ("PoStartNextPowerIrp", DISPATCH, Routine::of(start_next_request)),
-    ("PoSetPowerState", DISPATCH, Routine::of(set_state)),
-    ("PoRequestPowerIrp", DISPATCH, Routine::of(request)),
+    routine("PoCallDriver", call_driver),
+    routine("PoStartNextPowerIrp", start_next_request),
+    routine("PoSetPowerState", set_state),
+    routine("PoRequestPowerIrp", request),
 ];
 
 /// `PowerSystemWorking` and `PowerSystemSleeping3`.
@@ -48,16 +51,16 @@ const SLEEP: u64 = 2;
 const INVALID_PARAMETER_2: NtStatus = NtStatus::from_bits(0xC000_00F0);
 
 /// Signals readiness for the next power request. It has had no effect since Windows Vista.
-fn start_next_request(context: &Context, irp: u64) {
-    if irps::find(context, irp).is_none() {
-        context.stop_for_wrong(irp, "a request");
+fn start_next_request(context: &Context, irp: At<Irp>) {
+    if irps::find(context, irp.0).is_none() {
+        context.stop_for_wrong(irp.0, "a request");
     }
 }
 
 /// Stores a power state of a device. Returns the previous state.
-fn set_state(context: &Context, device: u64, kind: u32, state: u32) -> u32 {
-    must_be_device(context, device);
-    states::set(context, device, kind, state)
+fn set_state(context: &Context, device: At<DeviceObject>, kind: u32, state: u32) -> u32 {
+    must_be_device(context, device.0);
+    states::set(context, device.0, kind, state)
 }
 
 /// A driver's power request.
@@ -77,18 +80,19 @@ struct UnderWay(HashMap<u64, Wanted>);
 /// Allocates a power request for a device, and sends it to the top of the device's stack.
 fn request(
     context: &Context,
-    device: u64,
+    device: At<DeviceObject>,
     minor: u8,
     state: u32,
-    completion: u64,
-    its_context: u64,
+    completion: Callback,
+    its_context: Memory,
     result: At<u64>,
 ) -> NtResult<NtStatus> {
-    must_be_device(context, device);
+    must_be_device(context, device.0);
     if !matches!(minor, power::WAIT_WAKE | power::SET | power::QUERY) {
         return Err(INVALID_PARAMETER_2);
     }
-    let wanted = Wanted { device, minor, state, completion, context: its_context };
+    let wanted =
+        Wanted { device: device.0, minor, state, completion: completion.0, context: its_context.0 };
     // A wake request contains the system state, which comes first.
     let parameters = if minor == power::WAIT_WAKE {
         [u64::from(state), 0, 0, 0]
@@ -96,16 +100,16 @@ fn request(
         [0, u64::from(states::DEVICE), u64::from(state), NO_ACTION]
     };
     let sent = Request { major: POWER, minor, parameters, information: 0 };
-    let (irp, top) = allocate(context, device, &sent, ended);
+    let (irp, top) = allocate(context, device.0, &sent, ended);
     context.state().get::<UnderWay>().0.insert(irp, wanted);
     result.write_optional(context, irp);
     // Drivers handle most power requests at PASSIVE_LEVEL.
     if context.irql() == Irql::PASSIVE_LEVEL {
-        call_driver(context, top, irp);
+        call_driver(context, At::new(top), At::new(irp));
     } else {
         let routine = context.call().return_address;
         threads::queue_body(context, routine, move |context| {
-            call_driver(context, top, irp);
+            call_driver(context, At::new(top), At::new(irp));
         });
     }
     Ok(NtStatus::PENDING)

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use etw_wire::Guid;
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, arena::Block, irql::Irql, memory},
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{NtResult, NtStatus, abi::DeviceObject, arena::Block, irql::Irql, memory},
     services::ntoskrnl::context::{Context, Entries},
 };
 
 /// The exports. Their documentation requires `PASSIVE_LEVEL`, at which the callbacks run.
 pub const ENTRIES: Entries = &[
-    ("PoRegisterPowerSettingCallback", Irql::APC_LEVEL, Routine::of(register)),
-    ("PoUnregisterPowerSettingCallback", Irql::APC_LEVEL, Routine::of(unregister)),
+    routine("PoRegisterPowerSettingCallback", register),
+    routine("PoUnregisterPowerSettingCallback", unregister),
 ];
 
 /// The settings that every system has and whose values are numbers: `GUID_ACDC_POWER_SOURCE`,
@@ -41,14 +41,14 @@ struct Settings {
 }
 
 #[derive(Clone, Copy)]
-struct Callback {
+struct SettingCallback {
     setting: [u8; 16],
     routine: u64,
     context: u64,
 }
 
 struct Registration {
-    callback: Callback,
+    callback: SettingCallback,
     _memory: Block,
 }
 
@@ -71,15 +71,19 @@ impl Default for Settings {
 /// Registers a callback, and calls it with the setting's current value if the setting exists.
 fn register(
     context: &Context,
-    _device: u64,
-    setting: u64,
-    routine: u64,
-    its_context: u64,
+    _device: At<DeviceObject>,
+    setting: At<Guid>,
+    routine: Callback,
+    its_context: Memory,
     handle: At<u64>,
 ) -> NtResult {
     context.require_irql(Irql::PASSIVE_LEVEL, "to register a callback");
-    let callback = Callback { setting: context.read(setting), routine, context: its_context };
-    if routine == 0 {
+    let callback = SettingCallback {
+        setting: context.read(setting.0),
+        routine: routine.0,
+        context: its_context.0,
+    };
+    if routine == Callback(0) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let memory = Block::zeroed(0x40);
@@ -105,13 +109,13 @@ fn take(context: &Context, is_taken: impl Fn(u64, u64) -> bool) -> usize {
     })
 }
 
-fn unregister(context: &Context, handle: u64) -> NtResult {
-    let taken = take(context, |one, _| one == handle);
+fn unregister(context: &Context, handle: Memory) -> NtResult {
+    let taken = take(context, |one, _| one == handle.0);
     if taken > 0 { Ok(()) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
 /// Calls a callback with a value.
-fn tell(context: &Context, callback: Callback, value: &[u8]) {
+fn tell(context: &Context, callback: SettingCallback, value: &[u8]) {
     let setting = Block::zeroed(16);
     let memory = Block::zeroed(value.len().max(1));
     let written = memory::write_bytes(setting.address(), &callback.setting)
@@ -123,7 +127,7 @@ fn tell(context: &Context, callback: Callback, value: &[u8]) {
 
 /// Changes a setting, and calls the callbacks that are registered for it.
 pub fn set(context: &Context, setting: [u8; 16], value: &[u8]) {
-    let callbacks: Vec<Callback> = context.with_state(|settings: &mut Settings| {
+    let callbacks: Vec<SettingCallback> = context.with_state(|settings: &mut Settings| {
         settings.values.insert(setting, value.to_vec());
         let all = settings.registrations.iter().map(|(_, one)| one.callback);
         all.filter(|one| one.setting == setting).collect()

@@ -2,8 +2,15 @@
 
 use super::processes::known;
 use crate::{
-    execution::{identity::Identity, routine::Routine},
-    ground::irql::Irql,
+    execution::{
+        identity::Identity,
+        kinds::NtObject,
+        routine::{At, Handle, routine},
+    },
+    ground::{
+        abi::Irp,
+        opaque::{KernelProcess, KernelThread},
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects::{
@@ -13,68 +20,64 @@ use crate::{
     },
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoGetCurrentProcess", DISPATCH, Routine::of(current_process)),
-    ("PsGetCurrentProcess", DISPATCH, Routine::of(current_process)),
-    ("PsGetCurrentThread", HIGH, Routine::of(current)),
-    ("PsGetProcessId", DISPATCH, Routine::of(process_id)),
-    ("PsGetThreadId", DISPATCH, Routine::of(thread_id)),
-    ("PsGetThreadProcessId", HIGH, Routine::of(thread_process_id)),
-    ("PsIsSystemThread", HIGH, Routine::of(is_system_thread)),
-    ("IoIsSystemThread", DISPATCH, Routine::of(is_system_thread)),
-    ("PsIsThreadTerminating", DISPATCH, Routine::of(is_terminating)),
-    ("PsGetThreadCreateTime", HIGH, Routine::of(create_time)),
-    ("PsGetThreadExitStatus", APC, Routine::of(exit_status)),
-    ("IoGetTopLevelIrp", DISPATCH, Routine::of(top_level_irp)),
-    ("IoSetTopLevelIrp", DISPATCH, Routine::of(set_top_level_irp)),
-    ("PsGetCurrentProcessId", HIGH, Routine::of(ps_get_current_process_id)),
-    ("PsGetCurrentThreadId", Irql::DISPATCH_LEVEL, Routine::of(ps_get_current_thread_id)),
+    routine("IoGetCurrentProcess", current_process),
+    routine("PsGetCurrentProcess", current_process),
+    routine("PsGetCurrentThread", current),
+    routine("PsGetProcessId", process_id),
+    routine("PsGetThreadId", thread_id),
+    routine("PsGetThreadProcessId", thread_process_id),
+    routine("PsIsSystemThread", is_system_thread),
+    routine("IoIsSystemThread", is_system_thread),
+    routine("PsIsThreadTerminating", is_terminating),
+    routine("PsGetThreadCreateTime", create_time),
+    routine("PsGetThreadExitStatus", exit_status),
+    routine("IoGetTopLevelIrp", top_level_irp),
+    routine("IoSetTopLevelIrp", set_top_level_irp),
+    routine("PsGetCurrentProcessId", ps_get_current_process_id),
+    routine("PsGetCurrentThreadId", ps_get_current_thread_id),
 ];
 
-fn process_id(context: &Context, process: u64) -> u64 {
-    let (id, _) = known(context, process);
-    id.into()
+fn process_id(context: &Context, process: At<KernelProcess>) -> Handle<NtObject> {
+    let (id, _) = known(context, process.0);
+    Handle::new(id.into())
 }
 
-fn thread_id(context: &Context, thread: u64) -> u64 {
-    u64::from(with(context, thread, |object| object.identity.thread))
+fn thread_id(context: &Context, thread: At<KernelThread>) -> Handle<NtObject> {
+    Handle::new(u64::from(with(context, thread.0, |object| object.identity.thread)))
 }
 
-fn thread_process_id(context: &Context, thread: u64) -> u64 {
-    u64::from(with(context, thread, |object| object.identity.process))
+fn thread_process_id(context: &Context, thread: At<KernelThread>) -> Handle<NtObject> {
+    Handle::new(u64::from(with(context, thread.0, |object| object.identity.process)))
 }
 
-fn is_system_thread(context: &Context, thread: u64) -> bool {
-    let process = with(context, thread, |object| object.identity.process);
+fn is_system_thread(context: &Context, thread: At<KernelThread>) -> bool {
+    let process = with(context, thread.0, |object| object.identity.process);
     process == Identity::SYSTEM.process
 }
 
-fn is_terminating(context: &Context, thread: u64) -> bool {
-    with(context, thread, |object| object.has_ended)
+fn is_terminating(context: &Context, thread: At<KernelThread>) -> bool {
+    with(context, thread.0, |object| object.has_ended)
 }
 
 /// Returns the start time of a thread, in units of 100 ns since 1601.
-fn create_time(context: &Context, thread: u64) -> i64 {
-    let created = with(context, thread, |object| object.created);
+fn create_time(context: &Context, thread: At<KernelThread>) -> i64 {
+    let created = with(context, thread.0, |object| object.created);
     context.clock().file_time(created)
 }
 
 /// Stores the top-level IRP of the current thread. File systems use it to detect recursion.
-fn set_top_level_irp(context: &Context, irp: u64) {
-    with_current(context, |object| object.top_level_irp = irp);
+fn set_top_level_irp(context: &Context, irp: At<Irp>) {
+    with_current(context, |object| object.top_level_irp = irp.0);
 }
 
-fn ps_get_current_process_id(context: &Context) -> u64 {
+fn ps_get_current_process_id(context: &Context) -> Handle<NtObject> {
     let process = context.identity().process;
     // From now on, the driver can look up the process.
     process_object(context.ntoskrnl(), process);
-    u64::from(process)
+    Handle::new(u64::from(process))
 }
 
-fn ps_get_current_thread_id(context: &Context) -> u64 {
-    u64::from(context.identity().thread)
+fn ps_get_current_thread_id(context: &Context) -> Handle<NtObject> {
+    Handle::new(u64::from(context.identity().thread))
 }

@@ -1,26 +1,26 @@
 //! The registration of routines that watch the system.
 
 use super::watchers::{Form, Watchers};
-use crate::services::ntoskrnl::ob::filters::has_integrity_check;
 use crate::{
-    execution::routine::Routine,
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::routine,
+    ground::{NtResult, NtStatus},
     services::ntoskrnl::context::{Context, Entries},
 };
-
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
+use crate::{
+    execution::routine::{Callback, Memory},
+    services::ntoskrnl::ob::filters::has_integrity_check,
+};
 
 pub const ENTRIES: Entries = &[
-    ("PsSetCreateProcessNotifyRoutine", PASSIVE, Routine::of(set_process_routine)),
-    ("PsSetCreateProcessNotifyRoutineEx", PASSIVE, Routine::of(set_process_routine_ex)),
-    ("PsSetCreateProcessNotifyRoutineEx2", PASSIVE, Routine::of(set_process_routine_ex2)),
-    ("PsSetCreateThreadNotifyRoutine", PASSIVE, Routine::of(set_thread_routine)),
-    ("PsSetCreateThreadNotifyRoutineEx", PASSIVE, Routine::of(set_thread_routine_ex)),
-    ("PsRemoveCreateThreadNotifyRoutine", APC, Routine::of(remove_thread_routine)),
-    ("PsSetLoadImageNotifyRoutine", PASSIVE, Routine::of(set_image_routine)),
-    ("PsSetLoadImageNotifyRoutineEx", PASSIVE, Routine::of(set_image_routine_ex)),
-    ("PsRemoveLoadImageNotifyRoutine", PASSIVE, Routine::of(remove_image_routine)),
+    routine("PsSetCreateProcessNotifyRoutine", set_process_routine),
+    routine("PsSetCreateProcessNotifyRoutineEx", set_process_routine_ex),
+    routine("PsSetCreateProcessNotifyRoutineEx2", set_process_routine_ex2),
+    routine("PsSetCreateThreadNotifyRoutine", set_thread_routine),
+    routine("PsSetCreateThreadNotifyRoutineEx", set_thread_routine_ex),
+    routine("PsRemoveCreateThreadNotifyRoutine", remove_thread_routine),
+    routine("PsSetLoadImageNotifyRoutine", set_image_routine),
+    routine("PsSetLoadImageNotifyRoutineEx", set_image_routine_ex),
+    routine("PsRemoveLoadImageNotifyRoutine", remove_image_routine),
 ];
 
 /// The maximum number of routines of each kind, as on Windows.
@@ -53,21 +53,26 @@ fn change_process_routine(context: &Context, routine: u64, form: Form, remove: b
     })
 }
 
-fn set_process_routine(context: &Context, routine: u64, remove: bool) -> NtResult {
-    change_process_routine(context, routine, Form::Plain, remove)
+fn set_process_routine(context: &Context, routine: Callback, remove: bool) -> NtResult {
+    change_process_routine(context, routine.0, Form::Plain, remove)
 }
 
-fn set_process_routine_ex(context: &Context, routine: u64, remove: bool) -> NtResult {
-    change_process_routine(context, routine, Form::Extended, remove)
+fn set_process_routine_ex(context: &Context, routine: Callback, remove: bool) -> NtResult {
+    change_process_routine(context, routine.0, Form::Extended, remove)
 }
 
 /// Registers or removes a process routine. The only type is `PsCreateProcessNotifySubsystems`,
 /// which covers processes of all subsystems.
-fn set_process_routine_ex2(context: &Context, kind: u32, routine: u64, remove: bool) -> NtResult {
+fn set_process_routine_ex2(
+    context: &Context,
+    kind: u32,
+    routine: Memory,
+    remove: bool,
+) -> NtResult {
     if kind != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    set_process_routine_ex(context, routine, remove)
+    set_process_routine_ex(context, Callback(routine.0), remove)
 }
 
 /// Adds a routine. The same routine can be registered several times.
@@ -79,28 +84,28 @@ fn add(all: &mut Vec<u64>, routine: u64) -> NtResult {
     Ok(())
 }
 
-fn set_thread_routine(context: &Context, routine: u64) -> NtResult {
-    context.with_state(|all: &mut Watchers| add(&mut all.threads, routine))
+fn set_thread_routine(context: &Context, routine: Callback) -> NtResult {
+    context.with_state(|all: &mut Watchers| add(&mut all.threads, routine.0))
 }
 
-fn set_thread_routine_ex(context: &Context, kind: u32, routine: u64) -> NtResult {
+fn set_thread_routine_ex(context: &Context, kind: u32, routine: Memory) -> NtResult {
     /// `PsCreateThreadNotifyNonSystem` and `PsCreateThreadNotifySubsystems`.
     const KINDS: u32 = 2;
     if kind >= KINDS {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    set_thread_routine(context, routine)
+    set_thread_routine(context, Callback(routine.0))
 }
 
-fn remove_thread_routine(context: &Context, routine: u64) -> NtResult {
-    context.with_state(|all: &mut Watchers| take(&mut all.threads, &routine))
+fn remove_thread_routine(context: &Context, routine: Callback) -> NtResult {
+    context.with_state(|all: &mut Watchers| take(&mut all.threads, &routine.0))
 }
 
-fn set_image_routine(context: &Context, routine: u64) -> NtResult {
-    context.with_state(|all: &mut Watchers| add(&mut all.images, routine))
+fn set_image_routine(context: &Context, routine: Callback) -> NtResult {
+    context.with_state(|all: &mut Watchers| add(&mut all.images, routine.0))
 }
 
-fn set_image_routine_ex(context: &Context, routine: u64, flags: u64) -> NtResult {
+fn set_image_routine_ex(context: &Context, routine: Callback, flags: u64) -> NtResult {
     /// `PS_IMAGE_NOTIFY_CONFLICTING_ARCHITECTURE`.
     const FLAGS: u64 = 1;
     if flags & !FLAGS != 0 {
@@ -109,6 +114,6 @@ fn set_image_routine_ex(context: &Context, routine: u64, flags: u64) -> NtResult
     set_image_routine(context, routine)
 }
 
-fn remove_image_routine(context: &Context, routine: u64) -> NtResult {
-    context.with_state(|all: &mut Watchers| take(&mut all.images, &routine))
+fn remove_image_routine(context: &Context, routine: Callback) -> NtResult {
+    context.with_state(|all: &mut Watchers| take(&mut all.images, &routine.0))
 }

@@ -5,10 +5,13 @@ use zerocopy::IntoBytes;
 use crate::{
     execution::{
         identity::Identity,
-        routine::{At, Routine},
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
     },
     ground::{
-        NtResult, NtStatus, abi::UnicodeString, executive_abi::ProcessBasicInformation, irql::Irql,
+        NtResult, NtStatus,
+        abi::{ClientId, ObjectAttributesNt, UnicodeString},
+        executive_abi::ProcessBasicInformation,
     },
     services::{
         ntoskrnl::{
@@ -26,24 +29,26 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
-pub const ENTRIES: Entries = &[
-    ("ZwOpenProcess", PASSIVE, Routine::of(open)),
-    ("ZwQueryInformationProcess", PASSIVE, Routine::of(query)),
-];
+pub const ENTRIES: Entries =
+    &[routine("ZwOpenProcess", open), routine("ZwQueryInformationProcess", query)];
 
 /// Opens a handle to the process that a client id identifies, directly or by a thread in the
 /// process.
-fn open(context: &Context, handle: At<u64>, access: u32, attributes: u64, client: u64) -> NtResult {
+fn open(
+    context: &Context,
+    handle: At<u64>,
+    access: u32,
+    attributes: At<ObjectAttributesNt>,
+    client: At<ClientId>,
+) -> NtResult {
     const INVALID_CID: NtStatus = NtStatus::from_bits(0xC000_000B);
     const INVALID_PARAMETER_MIX: NtStatus = NtStatus::from_bits(0xC000_0030);
-    let attributes = object_attributes::read(context, attributes)?;
-    if client == 0 || !attributes.name.is_empty() {
+    let attributes = object_attributes::read(context, attributes.0)?;
+    if client.is_null() || !attributes.name.is_empty() {
         // Processes have no names.
         return Err(INVALID_PARAMETER_MIX);
     }
-    let [process, thread] = context.read::<[u64; 2]>(client).map(u32::try_from);
+    let [process, thread] = context.read::<[u64; 2]>(client.0).map(u32::try_from);
     let mut process = process.map_err(|_| INVALID_CID)?;
     let thread = thread.map_err(|_| INVALID_CID)?;
     if thread != 0 {
@@ -75,9 +80,9 @@ mod class {
 
 fn query(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     class: i32,
-    to: u64,
+    to: Memory,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
@@ -99,11 +104,11 @@ fn query(
         class::IMAGE_FILE_NAME => image_name,
         _ => return Err(NtStatus::INVALID_INFO_CLASS),
     };
-    let target = handles::target_of(context, handle)?;
+    let target = handles::target_of(context, handle.0)?;
     if target.type_name != "PsProcessType" {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    let bytes = describe(context, target.object, to);
+    let bytes = describe(context, target.object, to.0);
     needed.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     let fits = match class {
         class::IMAGE_FILE_NAME => length as usize >= bytes.len(),
@@ -112,7 +117,7 @@ fn query(
     if !fits {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    context.write_bytes(to, &bytes);
+    context.write_bytes(to.0, &bytes);
     Ok(())
 }
 

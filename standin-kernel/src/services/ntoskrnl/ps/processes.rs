@@ -9,13 +9,14 @@ use zerocopy::FromZeros;
 use crate::{
     execution::{
         identity::Identity,
-        routine::{At, Routine},
+        kinds::NtObject,
+        routine::{At, Handle, routine},
     },
     ground::{
         NtResult, NtStatus,
         abi::{Irp, UnicodeString},
         executive_abi::ApcState,
-        irql::Irql,
+        opaque::{KernelProcess, KernelThread},
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -33,37 +34,32 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("PsLookupProcessByProcessId", APC, Routine::of(lookup_process)),
-    ("PsLookupThreadByThreadId", APC, Routine::of(lookup_thread)),
-    ("PsGetProcessCreateTimeQuadPart", DISPATCH, Routine::of(create_time)),
-    ("PsGetProcessExitStatus", APC, Routine::of(exit_status)),
-    ("IoThreadToProcess", DISPATCH, Routine::of(thread_to_process)),
-    ("IoGetRequestorProcess", DISPATCH, Routine::of(requestor)),
-    ("IoGetRequestorProcessId", DISPATCH, Routine::of(requestor_id)),
-    ("IoGetRequestorSessionId", APC, Routine::of(requestor_session)),
-    ("PsGetThreadProcess", DISPATCH, Routine::of(thread_to_process)),
-    ("PsGetProcessExitTime", APC, Routine::of(exit_time)),
-    ("SeLocateProcessImageName", PASSIVE, Routine::of(locate_image)),
-    ("PsGetProcessImageFileName", HIGH, Routine::of(image_file_name)),
-    ("KeAttachProcess", APC, Routine::of(attach_once)),
-    ("KeDetachProcess", APC, Routine::of(detach_once)),
-    ("IoIs32bitProcess", DISPATCH, Routine::of(is_32_bit)),
-    ("KeStackAttachProcess", APC, Routine::of(stack_attach)),
-    ("KeUnstackDetachProcess", APC, Routine::of(unstack_detach)),
+    routine("PsLookupProcessByProcessId", lookup_process),
+    routine("PsLookupThreadByThreadId", lookup_thread),
+    routine("PsGetProcessCreateTimeQuadPart", create_time),
+    routine("PsGetProcessExitStatus", exit_status),
+    routine("IoThreadToProcess", thread_to_process),
+    routine("IoGetRequestorProcess", requestor),
+    routine("IoGetRequestorProcessId", requestor_id),
+    routine("IoGetRequestorSessionId", requestor_session),
+    routine("PsGetThreadProcess", thread_to_process),
+    routine("PsGetProcessExitTime", exit_time),
+    routine("SeLocateProcessImageName", locate_image),
+    routine("PsGetProcessImageFileName", image_file_name),
+    routine("KeAttachProcess", attach_once),
+    routine("KeDetachProcess", detach_once),
+    routine("IoIs32bitProcess", is_32_bit),
+    routine("KeStackAttachProcess", stack_attach),
+    routine("KeUnstackDetachProcess", unstack_detach),
 ];
 
 /// Finds a process by its id, and adds a reference to it.
-fn lookup_process(context: &Context, id: u64, to: At<u64>) -> NtResult {
-    let running = u32::try_from(id).ok().filter(|id| is_running(context, *id));
+fn lookup_process(context: &Context, id: Handle<NtObject>, to: At<u64>) -> NtResult {
+    let running = u32::try_from(id.0).ok().filter(|id| is_running(context, *id));
     let id = running.ok_or(NtStatus::INVALID_PARAMETER)?;
     let object = process_object(context.ntoskrnl(), id);
-    handles::reference(context, object);
+    handles::reference(context, At::new(object));
     to.write(context, object);
     Ok(())
 }
@@ -72,11 +68,11 @@ fn lookup_process(context: &Context, id: u64, to: At<u64>) -> NtResult {
 const INVALID_CID: NtStatus = NtStatus::from_bits(0xC000_000B);
 
 /// Finds a thread by its id, and adds a reference to it.
-fn lookup_thread(context: &Context, id: u64, to: At<u64>) -> NtResult {
-    let found = u32::try_from(id).ok().and_then(|id| thread_by_id(context, id));
+fn lookup_thread(context: &Context, id: Handle<NtObject>, to: At<u64>) -> NtResult {
+    let found = u32::try_from(id.0).ok().and_then(|id| thread_by_id(context, id));
     // The documentation's status for this case is from Windows XP.
     let object = found.ok_or(INVALID_CID)?;
-    handles::reference(context, object);
+    handles::reference(context, At::new(object));
     to.write(context, object);
     Ok(())
 }
@@ -87,13 +83,13 @@ pub fn known(context: &Context, object: u64) -> (u32, i64) {
         .unwrap_or_else(|| context.stop_for_wrong(object, "a process object"))
 }
 
-fn create_time(context: &Context, process: u64) -> i64 {
-    let (_, created) = known(context, process);
+fn create_time(context: &Context, process: At<KernelProcess>) -> i64 {
+    let (_, created) = known(context, process.0);
     context.clock().file_time(created)
 }
 
-fn exit_status(context: &Context, process: u64) -> NtStatus {
-    let (id, _) = known(context, process);
+fn exit_status(context: &Context, process: At<KernelProcess>) -> NtStatus {
+    let (id, _) = known(context, process.0);
     process_end(context, id, None).unwrap_or(NtStatus::PENDING)
 }
 
@@ -103,11 +99,11 @@ const fn exit_time(_context: &Context) -> u64 {
     0
 }
 
-fn thread_to_process(context: &Context, thread: u64) -> u64 {
-    let Some(identity) = identity_of(context, thread) else {
-        context.stop_for_wrong(thread, "a thread object");
+fn thread_to_process(context: &Context, thread: At<KernelThread>) -> At<KernelProcess> {
+    let Some(identity) = identity_of(context, thread.0) else {
+        context.stop_for_wrong(thread.0, "a thread object");
     };
-    process_object(context.ntoskrnl(), identity.process)
+    At::new(process_object(context.ntoskrnl(), identity.process))
 }
 
 /// Returns the process of the thread that sent a request, if the request has a thread.
@@ -119,13 +115,13 @@ fn of_request(context: &Context, irp: u64) -> Option<u32> {
     identity_of(context, thread).map(|identity| identity.process)
 }
 
-fn requestor(context: &Context, irp: u64) -> u64 {
-    let process = of_request(context, irp);
-    process.map_or(0, |id| process_object(context.ntoskrnl(), id))
+fn requestor(context: &Context, irp: At<Irp>) -> At<KernelProcess> {
+    let process = of_request(context, irp.0);
+    process.map_or(At::NULL, |id| At::new(process_object(context.ntoskrnl(), id)))
 }
 
-fn requestor_id(context: &Context, irp: u64) -> u32 {
-    let process = of_request(context, irp);
+fn requestor_id(context: &Context, irp: At<Irp>) -> u32 {
+    let process = of_request(context, irp.0);
     if let Some(id) = process {
         // From now on, the driver can look up the process.
         process_object(context.ntoskrnl(), id);
@@ -141,22 +137,22 @@ pub const fn session_of(process: u32) -> u32 {
 }
 
 /// Returns the session of a request's process.
-fn requestor_session(context: &Context, irp: u64, to: At<u32>) -> NtResult {
-    let session = of_request(context, irp).map(session_of);
+fn requestor_session(context: &Context, irp: At<Irp>, to: At<u32>) -> NtResult {
+    let session = of_request(context, irp.0).map(session_of);
     to.write(context, session.unwrap_or(u32::MAX));
     session.map(drop).ok_or(NtStatus::UNSUCCESSFUL)
 }
 
 /// Returns whether a request is from a 32-bit process. The stand-in kernel has no such processes.
-const fn is_32_bit(_context: &Context, _irp: u64) -> bool {
+const fn is_32_bit(_context: &Context, _irp: At<Irp>) -> bool {
     false
 }
 
-fn stack_attach(context: &Context, process: u64, state: At<ApcState>) {
-    known(context, process);
-    let value = ApcState { process: current_process(context), ..ApcState::new_zeroed() };
+fn stack_attach(context: &Context, process: At<KernelProcess>, state: At<ApcState>) {
+    known(context, process.0);
+    let value = ApcState { process: current_process(context).0, ..ApcState::new_zeroed() };
     state.write(context, value);
-    attach(context, Some(process));
+    attach(context, Some(process.0));
 }
 
 fn unstack_detach(context: &Context, state: At<ApcState>) {
@@ -183,9 +179,9 @@ pub fn image_path(context: &Context, process: u32) -> String {
 }
 
 /// Allocates a string with the path of a process's image, which the caller frees.
-fn locate_image(context: &Context, process: u64, to: At<u64>) -> NtResult {
+fn locate_image(context: &Context, process: At<KernelProcess>, to: At<u64>) -> NtResult {
     const HEADER: usize = size_of::<UnicodeString>();
-    let (id, _) = known(context, process);
+    let (id, _) = known(context, process.0);
     let units: Vec<u16> = image_path(context, id).encode_utf16().collect();
     let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
     let length = u16::try_from(bytes.len()).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
@@ -207,8 +203,8 @@ fn locate_image(context: &Context, process: u64, to: At<u64>) -> NtResult {
 }
 
 /// Returns the address of a process's image file name, which is truncated to 14 characters.
-fn image_file_name(context: &Context, process: u64) -> u64 {
-    let (id, _) = known(context, process);
+fn image_file_name(context: &Context, process: At<KernelProcess>) -> At<i8> {
+    let (id, _) = known(context, process.0);
     let path = image_path(context, id);
     let name = match path.rsplit('\\').next() {
         Some("") | None if id == Identity::IDLE.process => "Idle",
@@ -218,16 +214,16 @@ fn image_file_name(context: &Context, process: u64) -> u64 {
     let mut bytes: Vec<u8> = name.encode_utf16().map(code_page::to_byte).collect();
     bytes.truncate(FILE_NAME_SIZE - 1);
     bytes.resize(FILE_NAME_SIZE, 0);
-    let at = process.wrapping_add(FILE_NAME);
+    let at = process.0.wrapping_add(FILE_NAME);
     context.write_bytes(at, &bytes);
-    at
+    At::new(at)
 }
 
 /// Attaches the thread to a process, unless the thread is already in that process. The thread must
 /// not be attached to another process.
-fn attach_once(context: &Context, process: u64) {
-    known(context, process);
-    if current_process(context) == process {
+fn attach_once(context: &Context, process: At<KernelProcess>) {
+    known(context, process.0);
+    if current_process(context).0 == process.0 {
         return;
     }
     if is_attached(context) {
@@ -235,7 +231,7 @@ fn attach_once(context: &Context, process: u64) {
             "by a thread that is attached to another process; KeStackAttachProcess can be nested",
         );
     }
-    attach(context, Some(process));
+    attach(context, Some(process.0));
 }
 
 /// Detaches the thread from the process to which it is attached, if any.

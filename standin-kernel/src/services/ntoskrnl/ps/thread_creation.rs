@@ -1,8 +1,14 @@
 //! The creation of threads by drivers.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, abi::ClientId, irql::Irql},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Callback, Handle, Memory, routine},
+    },
+    ground::{
+        NtResult, NtStatus,
+        abi::{ClientId, ObjectAttributesNt},
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{
@@ -13,39 +19,42 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
-pub const ENTRIES: Entries = &[
-    ("PsCreateSystemThread", PASSIVE, Routine::of(create)),
-    ("IoCreateSystemThread", PASSIVE, Routine::of(create_for_object)),
-];
+pub const ENTRIES: Entries =
+    &[routine("PsCreateSystemThread", create), routine("IoCreateSystemThread", create_for_object)];
 
 fn create(
     context: &Context,
     handle: At<u64>,
     access: u32,
-    _attributes: u64,
-    process: u64,
-    client: u64,
-    routine: u64,
-    its_context: u64,
+    _attributes: At<ObjectAttributesNt>,
+    process: Handle<NtObject>,
+    client: At<ClientId>,
+    routine: Callback,
+    its_context: Memory,
 ) -> NtResult {
-    create_thread(context, Kind::Drivers, (handle, access), process, client, [routine, its_context])
+    create_thread(
+        context,
+        Kind::Drivers,
+        (handle, access),
+        process.0,
+        client.0,
+        [routine.0, its_context.0],
+    )
 }
 
 fn create_for_object(
     context: &Context,
-    _object: u64,
+    _object: Memory,
     handle: At<u64>,
     access: u32,
-    _attributes: u64,
-    process: u64,
-    client: u64,
-    routine: u64,
-    its_context: u64,
+    _attributes: At<ObjectAttributesNt>,
+    process: Handle<NtObject>,
+    client: At<ClientId>,
+    routine: Callback,
+    its_context: Memory,
 ) -> NtResult {
     let kind = Kind::KeepsDriver;
-    create_thread(context, kind, (handle, access), process, client, [routine, its_context])
+    create_thread(context, kind, (handle, access), process.0, client.0, [routine.0, its_context.0])
 }
 
 /// Creates a thread, and opens a handle to it.

@@ -1,33 +1,31 @@
 //! Bitmaps (`RTL_BITMAP`): arrays of bits in a driver's memory.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{irql::Irql, pnp_abi::Bitmap},
+    execution::routine::{At, routine},
+    ground::pnp_abi::Bitmap,
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlInitializeBitMap", HIGH, Routine::of(initialize)),
-    ("RtlSetBit", HIGH, Routine::of(change_one::<true>)),
-    ("RtlClearBit", HIGH, Routine::of(change_one::<false>)),
-    ("RtlTestBit", HIGH, Routine::of(test)),
-    ("RtlSetBits", HIGH, Routine::of(change::<true>)),
-    ("RtlClearBits", HIGH, Routine::of(change::<false>)),
-    ("RtlSetAllBits", HIGH, Routine::of(change_all::<true>)),
-    ("RtlClearAllBits", HIGH, Routine::of(change_all::<false>)),
-    ("RtlAreBitsSet", HIGH, Routine::of(are::<true>)),
-    ("RtlAreBitsClear", HIGH, Routine::of(are::<false>)),
-    ("RtlNumberOfSetBits", HIGH, Routine::of(count::<true>)),
-    ("RtlNumberOfClearBits", HIGH, Routine::of(count::<false>)),
-    ("RtlFindSetBits", HIGH, Routine::of(find::<true>)),
-    ("RtlFindClearBits", HIGH, Routine::of(find::<false>)),
-    ("RtlFindSetBitsAndClear", HIGH, Routine::of(find_and_change::<true>)),
-    ("RtlFindClearBitsAndSet", HIGH, Routine::of(find_and_change::<false>)),
-    ("RtlFindFirstRunClear", HIGH, Routine::of(first_clear_run)),
-    ("RtlFindLongestRunClear", HIGH, Routine::of(longest_clear_run)),
-    ("RtlFindNextForwardRunClear", HIGH, Routine::of(next_clear_run)),
+    routine("RtlInitializeBitMap", initialize),
+    routine("RtlSetBit", change_one::<true>),
+    routine("RtlClearBit", change_one::<false>),
+    routine("RtlTestBit", test),
+    routine("RtlSetBits", change::<true>),
+    routine("RtlClearBits", change::<false>),
+    routine("RtlSetAllBits", change_all::<true>),
+    routine("RtlClearAllBits", change_all::<false>),
+    routine("RtlAreBitsSet", are::<true>),
+    routine("RtlAreBitsClear", are::<false>),
+    routine("RtlNumberOfSetBits", count::<true>),
+    routine("RtlNumberOfClearBits", count::<false>),
+    routine("RtlFindSetBits", find::<true>),
+    routine("RtlFindClearBits", find::<false>),
+    routine("RtlFindSetBitsAndClear", find_and_change::<true>),
+    routine("RtlFindClearBitsAndSet", find_and_change::<false>),
+    routine("RtlFindFirstRunClear", first_clear_run),
+    routine("RtlFindLongestRunClear", longest_clear_run),
+    routine("RtlFindNextForwardRunClear", next_clear_run),
 ];
 
 /// The result of an unsuccessful search.
@@ -107,8 +105,8 @@ impl Bits {
     }
 }
 
-fn initialize(context: &Context, bitmap: At<Bitmap>, buffer: u64, size: u32) {
-    bitmap.write(context, Bitmap { size, reserved: 0, buffer });
+fn initialize(context: &Context, bitmap: At<Bitmap>, buffer: At<u32>, size: u32) {
+    bitmap.write(context, Bitmap { size, reserved: 0, buffer: buffer.0 });
 }
 
 /// Bugchecks if a range exceeds the bitmap. On Windows, the routine would change other memory.

@@ -1,8 +1,8 @@
 //! The patterns with which file names are compared.
 
 use crate::{
-    execution::routine::Routine,
-    ground::{abi::UnicodeString, irql::Irql},
+    execution::routine::{At, routine},
+    ground::abi::UnicodeString,
     services::{
         ntoskrnl::{
             context::{Context, Entries},
@@ -12,8 +12,7 @@ use crate::{
     },
 };
 
-pub const ENTRIES: Entries =
-    &[("FsRtlIsNameInExpression", Irql::PASSIVE_LEVEL, Routine::of(is_name_in_expression))];
+pub const ENTRIES: Entries = &[routine("FsRtlIsNameInExpression", is_name_in_expression)];
 
 /// `DOS_STAR`, `DOS_QM` and `DOS_DOT`, with the meanings that these characters have in MS-DOS.
 const DOS_STAR: u8 = b'<';
@@ -24,20 +23,20 @@ const DOS_DOT: u8 = b'"';
 /// case.
 fn is_name_in_expression(
     context: &Context,
-    expression: u64,
-    name: u64,
+    expression: At<UnicodeString>,
+    name: At<UnicodeString>,
     ignores_case: bool,
-    table: u64,
+    table: At<u16>,
 ) -> bool {
     let read = |at: u64| {
         let string: UnicodeString = context.read(at);
         units(&context.read_bytes(string.buffer, string.length.into()))
     };
-    let (expression, mut name) = (read(expression), read(name));
+    let (expression, mut name) = (read(expression.0), read(name.0));
     if ignores_case {
         for unit in &mut name {
-            let entry = table.wrapping_add(u64::from(*unit) * 2);
-            *unit = if table == 0 { upcase(*unit) } else { context.read(entry) };
+            let entry = table.0.wrapping_add(u64::from(*unit) * 2);
+            *unit = if table.is_null() { upcase(*unit) } else { context.read(entry) };
         }
     }
     is_match(&expression, &name)

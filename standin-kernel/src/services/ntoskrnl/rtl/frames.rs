@@ -1,17 +1,15 @@
 //! Call stacks that drivers capture for their own diagnostics.
 
 use crate::{
-    execution::routine::{At, Routine, low_half},
-    ground::{backtrace::Step, irql::Irql},
+    execution::routine::{At, Memory, low_half, routine},
+    ground::backtrace::Step,
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlCaptureStackBackTrace", HIGH, Routine::of(capture)),
-    ("RtlWalkFrameChain", HIGH, Routine::of(walk)),
-    ("RtlPcToFileHeader", HIGH, Routine::of(image_of)),
+    routine("RtlCaptureStackBackTrace", capture),
+    routine("RtlWalkFrameChain", walk),
+    routine("RtlPcToFileHeader", image_of),
 ];
 
 /// Returns the return addresses on the call stack of the caller, innermost first. The stand-in
@@ -34,26 +32,26 @@ fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: usiz
 
 /// Stores return addresses after skipping the first `skip`, and a hash that is their sum. Returns
 /// the number of stored addresses. If `count` is 0, stores nothing.
-fn capture(context: &Context, skip: u32, count: u32, to: u64, hash: At<u32>) -> u16 {
+fn capture(context: &Context, skip: u32, count: u32, to: At<u64>, hash: At<u32>) -> u16 {
     if count == 0 {
         return 0;
     }
-    let stored = store(context, to, addresses(context).skip(skip as usize), count as usize);
+    let stored = store(context, to.0, addresses(context).skip(skip as usize), count as usize);
     let sum = stored.iter().fold(0_u32, |sum, one| sum.wrapping_add(low_half(*one)));
     hash.write_optional(context, sum);
     u16::try_from(stored.len()).unwrap_or(u16::MAX)
 }
 
 /// Stores and returns the base address of the image that contains an address, or null.
-fn image_of(context: &Context, address: u64, base: At<u64>) -> u64 {
-    let found = context.environment().images.base_of(address).unwrap_or(0);
+fn image_of(context: &Context, address: Memory, base: At<u64>) -> Memory {
+    let found = context.environment().images.base_of(address.0).unwrap_or(0);
     base.write(context, found);
-    found
+    At::new(found)
 }
 
 /// Stores return addresses. Returns the number of addresses that were walked, including addresses
 /// that the flags skip. There are no user-mode frames. See [`capture`].
-fn walk(context: &Context, to: u64, count: u32, flags: u32) -> u32 {
+fn walk(context: &Context, to: At<u64>, count: u32, flags: u32) -> u32 {
     /// `RTL_WALK_USER_MODE_STACK`.
     const USER_MODE: u32 = 1;
     /// `RTL_STACK_WALKING_MODE_FRAMES_TO_SKIP_SHIFT`: the bit position of the number of frames to skip.
@@ -63,6 +61,6 @@ fn walk(context: &Context, to: u64, count: u32, flags: u32) -> u32 {
     }
     let skip = (flags >> SKIP_SHIFT) as usize;
     let met = addresses(context).count().min(count as usize);
-    store(context, to, addresses(context).skip(skip), met.saturating_sub(skip));
+    store(context, to.0, addresses(context).skip(skip), met.saturating_sub(skip));
     u32::try_from(met).unwrap_or(u32::MAX)
 }

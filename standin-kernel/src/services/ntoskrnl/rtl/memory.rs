@@ -1,29 +1,27 @@
 //! Routines that compare, copy and fill memory, and find the bits of a number.
 
 use crate::{
-    execution::routine::Routine,
-    ground::{arena::PAGE, irql::Irql},
+    execution::routine::{At, Memory, routine},
+    ground::arena::PAGE,
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlCompareMemory", HIGH, Routine::of(compare_memory)),
-    ("RtlCompareMemoryUlong", HIGH, Routine::of(compare_words)),
-    ("RtlCopyMemory", HIGH, Routine::of(move_memory)),
-    ("RtlMoveMemory", HIGH, Routine::of(move_memory)),
-    ("RtlFillMemory", HIGH, Routine::of(fill_memory)),
-    ("RtlZeroMemory", HIGH, Routine::of(zero_memory)),
-    ("RtlFindLeastSignificantBit", HIGH, Routine::of(least_significant_bit)),
-    ("RtlFindMostSignificantBit", HIGH, Routine::of(most_significant_bit)),
+    routine("RtlCompareMemory", compare_memory),
+    routine("RtlCompareMemoryUlong", compare_words),
+    routine("RtlCopyMemory", move_memory),
+    routine("RtlMoveMemory", move_memory),
+    routine("RtlFillMemory", fill_memory),
+    routine("RtlZeroMemory", zero_memory),
+    routine("RtlFindLeastSignificantBit", least_significant_bit),
+    routine("RtlFindMostSignificantBit", most_significant_bit),
 ];
 
 /// Returns the number of equal bytes at the start. After the first difference, reads at most up to
 /// the end of the page.
-fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
-    equal_from_start(&[one, other], length, |at, step| {
-        let [one, other] = [one, other].map(|start| context.bytes(start.wrapping_add(at), step));
+fn compare_memory(context: &Context, one: Memory, other: Memory, length: u64) -> u64 {
+    equal_from_start(&[one.0, other.0], length, |at, step| {
+        let [one, other] = [one, other].map(|start| context.bytes(start.0.wrapping_add(at), step));
         let equal = one.iter().zip(&other).take_while(|(one, other)| one == other);
         equal.count() as u64
     })
@@ -48,21 +46,21 @@ fn equal_from_start(starts: &[u64], length: u64, equal: impl Fn(u64, u64) -> u64
 }
 
 /// Returns the total size of the words at the start that equal a pattern.
-fn compare_words(context: &Context, at: u64, length: u64, pattern: u32) -> u64 {
+fn compare_words(context: &Context, at: Memory, length: u64, pattern: u32) -> u64 {
     let pattern = pattern.to_le_bytes();
-    equal_from_start(&[at], length & !3, |offset, step| {
-        let bytes = context.bytes(at.wrapping_add(offset), step);
+    equal_from_start(&[at.0], length & !3, |offset, step| {
+        let bytes = context.bytes(at.0.wrapping_add(offset), step);
         let mut places = (offset..).zip(&bytes);
         let differs = places.find(|(place, byte)| pattern.get((place & 3) as usize) != Some(*byte));
         differs.map_or(step, |(place, _)| place - offset)
     }) & !3
 }
 
-fn move_memory(context: &Context, to: u64, from: u64, length: u64) {
-    context.write_bytes(to, &context.bytes(from, length));
+fn move_memory(context: &Context, to: Memory, from: Memory, length: u64) {
+    context.write_bytes(to.0, &context.bytes(from.0, length));
 }
 
-fn fill_memory(context: &Context, to: u64, length: u64, value: u8) {
+fn fill_memory(context: &Context, to: Memory, length: u64, value: u8) {
     /// The maximum number of bytes in a step.
     const STEP: u64 = 0x1_0000;
     let mut at = to;
@@ -70,13 +68,13 @@ fn fill_memory(context: &Context, to: u64, length: u64, value: u8) {
     while left > 0 {
         let now = left.min(STEP);
         let step = vec![value; usize::try_from(now).unwrap_or(0)];
-        context.write_bytes(at, &step);
-        at = at.wrapping_add(now);
+        context.write_bytes(at.0, &step);
+        at = At::new(at.0.wrapping_add(now));
         left -= now;
     }
 }
 
-fn zero_memory(context: &Context, to: u64, length: u64) {
+fn zero_memory(context: &Context, to: Memory, length: u64) {
     fill_memory(context, to, length, 0);
 }
 

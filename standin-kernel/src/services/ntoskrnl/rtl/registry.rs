@@ -2,8 +2,8 @@
 
 use super::{query_table, strings::terminated};
 use crate::{
-    execution::routine::Routine,
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, Memory, routine},
+    ground::{NtResult, NtStatus, abi::QueryRegistryTable},
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{
@@ -13,16 +13,14 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlQueryRegistryValues", PASSIVE, Routine::of(query)),
+    routine("RtlQueryRegistryValues", query),
     // If the system provides it, newer headers call this routine instead.
-    ("RtlQueryRegistryValuesEx", PASSIVE, Routine::of(query)),
-    ("RtlWriteRegistryValue", PASSIVE, Routine::of(write)),
-    ("RtlDeleteRegistryValue", PASSIVE, Routine::of(delete)),
-    ("RtlCheckRegistryKey", PASSIVE, Routine::of(check)),
-    ("RtlCreateRegistryKey", PASSIVE, Routine::of(create)),
+    routine("RtlQueryRegistryValuesEx", query),
+    routine("RtlWriteRegistryValue", write),
+    routine("RtlDeleteRegistryValue", delete),
+    routine("RtlCheckRegistryKey", check),
+    routine("RtlCreateRegistryKey", create),
 ];
 
 /// `RTL_REGISTRY_HANDLE`: the path is a handle.
@@ -84,37 +82,37 @@ fn open_or_create(context: &Context, relative_to: u32, path: u64) -> NtResult<Ke
 fn query(
     context: &Context,
     relative_to: u32,
-    path: u64,
-    table: u64,
-    its_context: u64,
-    environment: u64,
+    path: At<u16>,
+    table: At<QueryRegistryTable>,
+    its_context: Memory,
+    environment: Memory,
 ) -> NtResult {
-    let key = open(context, relative_to, path)?;
-    query_table::query(context, key, table, [its_context, environment])
+    let key = open(context, relative_to, path.0)?;
+    query_table::query(context, key, table.0, [its_context.0, environment.0])
 }
 
 fn write(
     context: &Context,
     relative_to: u32,
-    path: u64,
-    name: u64,
+    path: At<u16>,
+    name: At<u16>,
     kind: u32,
-    data: u64,
+    data: Memory,
     length: u32,
 ) -> NtResult {
-    let key = open_or_create(context, relative_to, path)?;
-    set_value(context, key, &text_at(context, name), kind, (data, length))
+    let key = open_or_create(context, relative_to, path.0)?;
+    set_value(context, key, &text_at(context, name.0), kind, (data.0, length))
 }
 
-fn delete(context: &Context, relative_to: u32, path: u64, name: u64) -> NtResult {
-    let key = open(context, relative_to, path)?;
-    context.registry().remove_value(key, &text_at(context, name))
+fn delete(context: &Context, relative_to: u32, path: At<u16>, name: At<u16>) -> NtResult {
+    let key = open(context, relative_to, path.0)?;
+    context.registry().remove_value(key, &text_at(context, name.0))
 }
 
-fn check(context: &Context, relative_to: u32, path: u64) -> NtResult {
-    open(context, relative_to, path).map(|_| ())
+fn check(context: &Context, relative_to: u32, path: At<u16>) -> NtResult {
+    open(context, relative_to, path.0).map(|_| ())
 }
 
-fn create(context: &Context, relative_to: u32, path: u64) -> NtResult {
-    open_or_create(context, relative_to, path).map(|_| ())
+fn create(context: &Context, relative_to: u32, path: At<u16>) -> NtResult {
+    open_or_create(context, relative_to, path.0).map(|_| ())
 }

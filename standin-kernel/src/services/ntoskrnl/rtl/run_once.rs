@@ -4,22 +4,20 @@
 use crate::{
     execution::{
         coroutine::wait_until,
-        routine::{At, Routine, low_half},
+        routine::{At, Callback, Memory, low_half, routine},
     },
-    ground::{NtResult, NtStatus, irql::Irql, memory, rule::Rule},
+    ground::{NtResult, NtStatus, memory, opaque::RunOnce, rule::Rule},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects,
     },
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlRunOnceInitialize", APC, Routine::of(initialize)),
-    ("RtlRunOnceBeginInitialize", APC, Routine::of(begin)),
-    ("RtlRunOnceComplete", APC, Routine::of(complete)),
-    ("RtlRunOnceExecuteOnce", APC, Routine::of(execute)),
+    routine("RtlRunOnceInitialize", initialize),
+    routine("RtlRunOnceBeginInitialize", begin),
+    routine("RtlRunOnceComplete", complete),
+    routine("RtlRunOnceExecuteOnce", execute),
 ];
 
 /// `RTL_RUN_ONCE_CHECK_ONLY`, `RTL_RUN_ONCE_ASYNC` and `RTL_RUN_ONCE_INIT_FAILED`.
@@ -35,8 +33,8 @@ const ALONE: u64 = 1;
 const DONE: u64 = 2;
 const TOGETHER: u64 = 3;
 
-fn initialize(context: &Context, once: u64) {
-    context.write(once, &0_u64);
+fn initialize(context: &Context, once: At<RunOnce>) {
+    context.write(once.0, &0_u64);
 }
 
 /// The outcome of starting an initialization.
@@ -66,12 +64,12 @@ fn try_start(context: &Context, once: u64, is_async: bool) -> Start {
 }
 
 /// Starts an initialization. Returns `STATUS_PENDING` if the caller must perform it.
-fn begin(context: &Context, once: u64, flags: u32, result: At<u64>) -> NtResult<NtStatus> {
+fn begin(context: &Context, once: At<RunOnce>, flags: u32, result: At<u64>) -> NtResult<NtStatus> {
     if flags & !(CHECK_ONLY | ASYNC) != 0 || flags == CHECK_ONLY | ASYNC {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     if flags == CHECK_ONLY {
-        let value: u64 = context.read(once);
+        let value: u64 = context.read(once.0);
         if value & STATE != DONE {
             return Err(NtStatus::UNSUCCESSFUL);
         }
@@ -80,7 +78,7 @@ fn begin(context: &Context, once: u64, flags: u32, result: At<u64>) -> NtResult<
     }
     let mut started = Start::Waits;
     let is_over = wait_until(context, None, || {
-        started = try_start(context, once, flags & ASYNC != 0);
+        started = try_start(context, once.0, flags & ASYNC != 0);
         !matches!(started, Start::Waits)
     });
     match started {
@@ -97,22 +95,22 @@ fn begin(context: &Context, once: u64, flags: u32, result: At<u64>) -> NtResult<
 }
 
 /// Completes an initialization with its context or, if it failed, allows another attempt.
-fn complete(context: &Context, once: u64, flags: u32, value: u64) -> NtResult {
+fn complete(context: &Context, once: At<RunOnce>, flags: u32, value: Memory) -> NtResult {
     let has_failed = flags & FAILED != 0;
     let is_async = flags & ASYNC != 0;
-    let is_bad = value & STATE != 0 || (has_failed && (value != 0 || is_async));
+    let is_bad = value.0 & STATE != 0 || (has_failed && (!value.is_null() || is_async));
     if is_bad || flags & !(ASYNC | FAILED) != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     context.atomically(|_| {
-        let state = memory::read::<u64>(once)? & STATE;
+        let state = memory::read::<u64>(once.0)? & STATE;
         if state == TOGETHER && !is_async {
             return Ok(Err(NtStatus::INVALID_PARAMETER));
         }
         if state != if is_async { TOGETHER } else { ALONE } {
             return Ok(Err(NtStatus::UNSUCCESSFUL));
         }
-        memory::write(once, &if has_failed { 0 } else { value | DONE })?;
+        memory::write(once.0, &if has_failed { 0 } else { value.0 | DONE })?;
         Ok(Ok(()))
     })
 }
@@ -121,13 +119,13 @@ fn complete(context: &Context, once: u64, flags: u32, value: u64) -> NtResult {
 /// entire call runs in a critical region.
 fn execute(
     context: &Context,
-    once: u64,
-    routine: u64,
-    parameter: u64,
+    once: At<RunOnce>,
+    routine: Callback,
+    parameter: Memory,
     result: At<u64>,
 ) -> NtResult {
     thread_objects::enter_region(context);
-    let status = execute_in_region(context, once, routine, parameter, result);
+    let status = execute_in_region(context, once.0, routine.0, parameter.0, result);
     thread_objects::leave_region(context);
     status
 }
@@ -139,16 +137,16 @@ fn execute_in_region(
     parameter: u64,
     result: At<u64>,
 ) -> NtResult {
-    if begin(context, once, 0, result)? != NtStatus::PENDING {
+    if begin(context, At::new(once), 0, result)? != NtStatus::PENDING {
         return Ok(());
     }
     let arguments = [once, parameter, result.0];
     let returned = context.call_driver("the initialization routine", routine, arguments);
     if low_half(returned) == 0 {
-        let _ended = complete(context, once, FAILED, 0);
+        let _ended = complete(context, At::new(once), FAILED, At::NULL);
         return Err(NtStatus::UNSUCCESSFUL);
     }
-    let value = if result.0 == 0 { 0 } else { result.read(context) };
+    let value = if result.is_null() { 0 } else { result.read(context) };
     if value & STATE != 0 {
         // With this context, the initialization would never complete, and each later caller would
         // wait for it.
@@ -157,5 +155,5 @@ fn execute_in_region(
             context.environment().images.function(routine)
         ));
     }
-    complete(context, once, 0, value)
+    complete(context, At::new(once), 0, At::new(value))
 }

@@ -1,8 +1,11 @@
 //! Routines for security descriptors, access control lists and security identifiers.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, routine},
+    ground::{
+        NtResult, NtStatus,
+        opaque::{Acl, SecurityDescriptor, Sid, SidIdentifierAuthority},
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         se::security_descriptors::{
@@ -13,25 +16,22 @@ use crate::{
     },
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlInitializeSid", APC, Routine::of(initialize_sid)),
-    ("RtlSubAuthoritySid", HIGH, Routine::of(sub_authority)),
-    ("RtlCreateAcl", APC, Routine::of(create_acl)),
-    ("RtlAddAccessAllowedAce", APC, Routine::of(add_allowed)),
-    ("RtlCreateSecurityDescriptor", APC, Routine::of(create_descriptor)),
-    ("RtlValidSecurityDescriptor", APC, Routine::of(is_valid_descriptor)),
-    ("RtlLengthSecurityDescriptor", APC, Routine::of(length_of_descriptor)),
-    ("RtlSetDaclSecurityDescriptor", APC, Routine::of(set_dacl)),
-    ("RtlSetOwnerSecurityDescriptor", APC, Routine::of(set_sid::<OWNER>)),
-    ("RtlSetGroupSecurityDescriptor", APC, Routine::of(set_sid::<GROUP>)),
-    ("RtlGetDaclSecurityDescriptor", APC, Routine::of(get_acl::<DACL>)),
-    ("RtlGetSaclSecurityDescriptor", APC, Routine::of(get_acl::<SACL>)),
-    ("RtlGetOwnerSecurityDescriptor", APC, Routine::of(get_sid::<OWNER>)),
-    ("RtlGetGroupSecurityDescriptor", APC, Routine::of(get_sid::<GROUP>)),
-    ("RtlAbsoluteToSelfRelativeSD", APC, Routine::of(to_self_relative)),
+    routine("RtlInitializeSid", initialize_sid),
+    routine("RtlSubAuthoritySid", sub_authority),
+    routine("RtlCreateAcl", create_acl),
+    routine("RtlAddAccessAllowedAce", add_allowed),
+    routine("RtlCreateSecurityDescriptor", create_descriptor),
+    routine("RtlValidSecurityDescriptor", is_valid_descriptor),
+    routine("RtlLengthSecurityDescriptor", length_of_descriptor),
+    routine("RtlSetDaclSecurityDescriptor", set_dacl),
+    routine("RtlSetOwnerSecurityDescriptor", set_sid::<OWNER>),
+    routine("RtlSetGroupSecurityDescriptor", set_sid::<GROUP>),
+    routine("RtlGetDaclSecurityDescriptor", get_acl::<DACL>),
+    routine("RtlGetSaclSecurityDescriptor", get_acl::<SACL>),
+    routine("RtlGetOwnerSecurityDescriptor", get_sid::<OWNER>),
+    routine("RtlGetGroupSecurityDescriptor", get_sid::<GROUP>),
+    routine("RtlAbsoluteToSelfRelativeSD", to_self_relative),
 ];
 
 /// `STATUS_UNKNOWN_REVISION`, `STATUS_REVISION_MISMATCH`, `STATUS_INVALID_SID`,
@@ -43,44 +43,55 @@ const NO_SPACE: NtStatus = NtStatus::from_bits(0xC000_0099);
 const BAD_FORMAT: NtStatus = NtStatus::from_bits(0xC000_00E7);
 const INVALID_ACL: NtStatus = NtStatus::from_bits(0xC000_0077);
 
-fn initialize_sid(context: &Context, sid: u64, authority: u64, count: u8) -> NtResult {
+fn initialize_sid(
+    context: &Context,
+    sid: At<Sid>,
+    authority: At<SidIdentifierAuthority>,
+    count: u8,
+) -> NtResult {
     if count > MAX_SUB_AUTHORITIES {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let authority: [u8; 6] = context.read(authority);
-    context.write(sid, &[1, count]);
-    context.write(sid.wrapping_add(2), &authority);
+    let authority: [u8; 6] = context.read(authority.0);
+    context.write(sid.0, &[1, count]);
+    context.write(sid.0.wrapping_add(2), &authority);
     Ok(())
 }
 
 /// Returns the address of a sub-authority.
-const fn sub_authority(_context: &Context, sid: u64, number: u32) -> u64 {
-    sid.wrapping_add(8).wrapping_add(4 * number as u64)
+const fn sub_authority(_context: &Context, sid: At<Sid>, number: u32) -> At<u32> {
+    At::new(sid.0.wrapping_add(8).wrapping_add(4 * number as u64))
 }
 
-fn create_acl(context: &Context, acl: u64, length: u32, revision: u32) -> NtResult {
+fn create_acl(context: &Context, acl: At<Acl>, length: u32, revision: u32) -> NtResult {
     if length < u32::from(ACL_HEADER) {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     let size = u16::try_from(length).ok().filter(|_| (2..=4).contains(&revision));
     let size = size.ok_or(NtStatus::INVALID_PARAMETER)?;
-    context.write(acl, &[(revision & 0xFF) as u8, 0]);
-    context.write(acl.wrapping_add(2), &[size & !3, 0, 0]);
+    context.write(acl.0, &[(revision & 0xFF) as u8, 0]);
+    context.write(acl.0.wrapping_add(2), &[size & !3, 0, 0]);
     Ok(())
 }
 
 /// Appends an access-allowed entry for a security identifier.
-fn add_allowed(context: &Context, acl: u64, revision: u32, mask: u32, sid: u64) -> NtResult {
+fn add_allowed(
+    context: &Context,
+    acl: At<Acl>,
+    revision: u32,
+    mask: u32,
+    sid: At<Sid>,
+) -> NtResult {
     /// The size of an entry before its identifier, and the offset of the entry count.
     const ENTRY: usize = 8;
     const COUNT: u64 = 4;
-    let sid = sid_bytes(context, sid).ok_or(INVALID_SID)?;
-    let list = acl_bytes(context, acl).ok_or(INVALID_ACL)?;
+    let sid = sid_bytes(context, sid.0).ok_or(INVALID_SID)?;
+    let list = acl_bytes(context, acl.0).ok_or(INVALID_ACL)?;
     let of_list = list.first().copied().unwrap_or(0);
     if !(2..=4).contains(&revision) || u32::from(of_list) > 4 {
         return Err(REVISION_MISMATCH);
     }
-    let count: u16 = context.read(acl.wrapping_add(COUNT));
+    let count: u16 = context.read(acl.0.wrapping_add(COUNT));
     let field = |at: usize| {
         let pair = list.get(at..at + 2).unwrap_or(&[0, 0]);
         usize::from(u16::from_le_bytes([pair[0], pair[1]]))
@@ -99,10 +110,10 @@ fn add_allowed(context: &Context, acl: u64, revision: u32, mask: u32, sid: u64) 
     entry.extend(size_field.ok_or(NO_SPACE)?.to_le_bytes());
     entry.extend(mask.to_le_bytes());
     entry.extend(sid);
-    context.write_bytes(acl.wrapping_add(end as u64), &entry);
+    context.write_bytes(acl.0.wrapping_add(end as u64), &entry);
     let revision = of_list.max((revision & 0xFF) as u8);
-    context.write(acl, &revision);
-    context.write(acl.wrapping_add(COUNT), &count.wrapping_add(1));
+    context.write(acl.0, &revision);
+    context.write(acl.0.wrapping_add(COUNT), &count.wrapping_add(1));
     Ok(())
 }
 
@@ -116,16 +127,16 @@ const fn defaulted(part: usize) -> u16 {
     }
 }
 
-fn create_descriptor(context: &Context, at: u64, revision: u32) -> NtResult {
+fn create_descriptor(context: &Context, at: At<SecurityDescriptor>, revision: u32) -> NtResult {
     if revision != 1 {
         return Err(UNKNOWN_REVISION);
     }
-    context.write(at, &[1_u64, 0, 0, 0, 0]);
+    context.write(at.0, &[1_u64, 0, 0, 0, 0]);
     Ok(())
 }
 
-fn is_valid_descriptor(context: &Context, at: u64) -> bool {
-    let found = descriptor(context, at);
+fn is_valid_descriptor(context: &Context, at: At<SecurityDescriptor>) -> bool {
+    let found = descriptor(context, at.0);
     found.is_some_and(|one| parts(context, &one).is_some())
 }
 
@@ -137,8 +148,8 @@ fn size_of_parts(parts: &[Vec<u8>; 4]) -> usize {
     parts.iter().map(|part| part.len().next_multiple_of(4)).sum()
 }
 
-fn length_of_descriptor(context: &Context, at: u64) -> u32 {
-    let Some(found) = descriptor(context, at) else {
+fn length_of_descriptor(context: &Context, at: At<SecurityDescriptor>) -> u32 {
+    let Some(found) = descriptor(context, at.0) else {
         return 0;
     };
     let header = if found.control & SELF_RELATIVE == 0 { ABSOLUTE } else { RELATIVE };
@@ -163,28 +174,39 @@ const fn bit_if(is_set: bool, bit: u16) -> u16 {
     if is_set { bit } else { 0 }
 }
 
-fn set_dacl(context: &Context, at: u64, present: bool, acl: u64, is_default: bool) -> NtResult {
+fn set_dacl(
+    context: &Context,
+    at: At<SecurityDescriptor>,
+    present: bool,
+    acl: At<Acl>,
+    is_default: bool,
+) -> NtResult {
     let default = defaulted(DACL);
     if !present {
-        return set(context, at, DACL, 0, [DACL_PRESENT | default, 0]);
+        return set(context, at.0, DACL, 0, [DACL_PRESENT | default, 0]);
     }
     let now = DACL_PRESENT | bit_if(is_default, default);
-    set(context, at, DACL, acl, [default, now])
+    set(context, at.0, DACL, acl.0, [default, now])
 }
 
-fn set_sid<const PART: usize>(context: &Context, at: u64, sid: u64, is_default: bool) -> NtResult {
+fn set_sid<const PART: usize>(
+    context: &Context,
+    at: At<SecurityDescriptor>,
+    sid: At<Sid>,
+    is_default: bool,
+) -> NtResult {
     let default = defaulted(PART);
     let now = bit_if(is_default, default);
-    set(context, at, PART, sid, [default, now])
+    set(context, at.0, PART, sid.0, [default, now])
 }
 
 fn get_sid<const PART: usize>(
     context: &Context,
-    at: u64,
+    at: At<SecurityDescriptor>,
     sid: At<u64>,
     is_default: At<u8>,
 ) -> NtResult {
-    let found = descriptor(context, at).ok_or(UNKNOWN_REVISION)?;
+    let found = descriptor(context, at.0).ok_or(UNKNOWN_REVISION)?;
     sid.write(context, found.parts[PART]);
     is_default.write(context, (found.control & defaulted(PART) != 0).into());
     Ok(())
@@ -192,12 +214,12 @@ fn get_sid<const PART: usize>(
 
 fn get_acl<const PART: usize>(
     context: &Context,
-    at: u64,
+    at: At<SecurityDescriptor>,
     present: At<u8>,
     acl: At<u64>,
     is_default: At<u8>,
 ) -> NtResult {
-    let found = descriptor(context, at).ok_or(UNKNOWN_REVISION)?;
+    let found = descriptor(context, at.0).ok_or(UNKNOWN_REVISION)?;
     let bit = if PART == DACL { DACL_PRESENT } else { SACL_PRESENT };
     let is_present = found.control & bit != 0;
     present.write(context, is_present.into());
@@ -209,8 +231,13 @@ fn get_acl<const PART: usize>(
 }
 
 /// Copies an absolute descriptor and its parts into one buffer.
-fn to_self_relative(context: &Context, at: u64, to: u64, length: At<u32>) -> NtResult {
-    let found = descriptor(context, at).filter(|one| one.control & SELF_RELATIVE == 0);
+fn to_self_relative(
+    context: &Context,
+    at: At<SecurityDescriptor>,
+    to: At<SecurityDescriptor>,
+    length: At<u32>,
+) -> NtResult {
+    let found = descriptor(context, at.0).filter(|one| one.control & SELF_RELATIVE == 0);
     let found = found.ok_or(BAD_FORMAT)?;
     let parts = parts(context, &found).ok_or(INVALID_DESCRIPTOR)?;
     let bytes = self_relative(found.control, &parts);
@@ -219,6 +246,6 @@ fn to_self_relative(context: &Context, at: u64, to: u64, length: At<u32>) -> NtR
     if (room as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    context.write_bytes(to, &bytes);
+    context.write_bytes(to.0, &bytes);
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Counted strings. `WIDE` selects routines for UTF-16 strings.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, irql::Irql, memory},
+    execution::routine::{At, routine},
+    ground::{NtResult, NtStatus, abi::UnicodeString, memory, opaque::AnsiString},
     services::{
         managers::pool::Tag,
         ntoskrnl::{
@@ -11,6 +11,7 @@ use crate::{
                 code_page,
                 format::wide_string,
                 letters::{downcase, upcase},
+                strings::Unit,
             },
             ex::pool,
         },
@@ -18,50 +19,45 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlInitString", DISPATCH, Routine::of(init::<false>)),
-    ("RtlInitAnsiString", DISPATCH, Routine::of(init::<false>)),
-    ("RtlInitUnicodeString", DISPATCH, Routine::of(init::<true>)),
-    ("RtlInitStringEx", DISPATCH, Routine::of(init_checked::<false>)),
-    ("RtlInitAnsiStringEx", DISPATCH, Routine::of(init_checked::<false>)),
-    ("RtlInitUnicodeStringEx", DISPATCH, Routine::of(init_checked::<true>)),
-    ("RtlCopyString", HIGH, Routine::of(copy::<false>)),
-    ("RtlCopyUnicodeString", HIGH, Routine::of(copy::<true>)),
-    ("RtlAppendUnicodeToString", HIGH, Routine::of(append_text)),
-    ("RtlAppendUnicodeStringToString", HIGH, Routine::of(append::<true>)),
-    ("RtlAppendStringToString", APC, Routine::of(append::<false>)),
-    ("RtlCompareUnicodeString", PASSIVE, Routine::of(compare::<true>)),
-    ("RtlCompareString", PASSIVE, Routine::of(compare::<false>)),
-    ("RtlEqualUnicodeString", PASSIVE, Routine::of(equal::<true>)),
-    ("RtlEqualString", PASSIVE, Routine::of(equal::<false>)),
-    ("RtlPrefixUnicodeString", PASSIVE, Routine::of(prefix::<true>)),
-    ("RtlPrefixString", PASSIVE, Routine::of(prefix::<false>)),
-    ("RtlUpcaseUnicodeString", PASSIVE, Routine::of(upcase_string)),
-    ("RtlDowncaseUnicodeString", PASSIVE, Routine::of(downcase_string)),
-    ("RtlUpcaseUnicodeChar", PASSIVE, Routine::of(upcase_character)),
-    ("RtlDowncaseUnicodeChar", PASSIVE, Routine::of(downcase_character)),
-    ("RtlUpperChar", PASSIVE, Routine::of(upper_character)),
-    ("RtlUpperString", PASSIVE, Routine::of(upper_string)),
-    ("RtlAnsiStringToUnicodeString", PASSIVE, Routine::of(ansi_to_unicode)),
-    ("RtlUnicodeStringToAnsiString", PASSIVE, Routine::of(unicode_to_ansi)),
-    ("RtlUnicodeToMultiByteN", PASSIVE, Routine::of(unicode_to_bytes)),
-    ("RtlMultiByteToUnicodeN", PASSIVE, Routine::of(bytes_to_unicode)),
-    ("RtlxAnsiStringToUnicodeSize", PASSIVE, Routine::of(unicode_size)),
-    ("RtlxUnicodeStringToAnsiSize", PASSIVE, Routine::of(ansi_size)),
-    ("RtlFreeUnicodeString", PASSIVE, Routine::of(free)),
-    ("RtlFreeAnsiString", PASSIVE, Routine::of(free)),
-    ("RtlDuplicateUnicodeString", PASSIVE, Routine::of(duplicate)),
-    ("RtlHashUnicodeString", PASSIVE, Routine::of(hash)),
-    ("RtlStringFromGUID", PASSIVE, Routine::of(from_guid)),
-    ("RtlGUIDFromString", PASSIVE, Routine::of(to_guid)),
-    ("RtlIntegerToUnicodeString", PASSIVE, Routine::of(from_integer)),
-    ("RtlInt64ToUnicodeString", PASSIVE, Routine::of(from_int64)),
-    ("RtlUnicodeStringToInteger", PASSIVE, Routine::of(to_integer)),
+    routine("RtlInitString", init::<u8>),
+    routine("RtlInitAnsiString", init::<u8>),
+    routine("RtlInitUnicodeString", init::<u16>),
+    routine("RtlInitStringEx", init_checked::<u8>),
+    routine("RtlInitAnsiStringEx", init_checked::<u8>),
+    routine("RtlInitUnicodeStringEx", init_checked::<u16>),
+    routine("RtlCopyString", copy::<false>),
+    routine("RtlCopyUnicodeString", copy::<true>),
+    routine("RtlAppendUnicodeToString", append_text),
+    routine("RtlAppendUnicodeStringToString", append::<true>),
+    routine("RtlAppendStringToString", append::<false>),
+    routine("RtlCompareUnicodeString", compare::<true>),
+    routine("RtlCompareString", compare::<false>),
+    routine("RtlEqualUnicodeString", equal::<true>),
+    routine("RtlEqualString", equal::<false>),
+    routine("RtlPrefixUnicodeString", prefix::<true>),
+    routine("RtlPrefixString", prefix::<false>),
+    routine("RtlUpcaseUnicodeString", upcase_string),
+    routine("RtlDowncaseUnicodeString", downcase_string),
+    routine("RtlUpcaseUnicodeChar", upcase_character),
+    routine("RtlDowncaseUnicodeChar", downcase_character),
+    routine("RtlUpperChar", upper_character),
+    routine("RtlUpperString", upper_string),
+    routine("RtlAnsiStringToUnicodeString", ansi_to_unicode),
+    routine("RtlUnicodeStringToAnsiString", unicode_to_ansi),
+    routine("RtlUnicodeToMultiByteN", unicode_to_bytes),
+    routine("RtlMultiByteToUnicodeN", bytes_to_unicode),
+    routine("RtlxAnsiStringToUnicodeSize", unicode_size),
+    routine("RtlxUnicodeStringToAnsiSize", ansi_size),
+    routine("RtlFreeUnicodeString", free),
+    routine("RtlFreeAnsiString", free),
+    routine("RtlDuplicateUnicodeString", duplicate),
+    routine("RtlHashUnicodeString", hash),
+    routine("RtlStringFromGUID", from_guid),
+    routine("RtlGUIDFromString", to_guid),
+    routine("RtlIntegerToUnicodeString", from_integer),
+    routine("RtlInt64ToUnicodeString", from_int64),
+    routine("RtlUnicodeStringToInteger", to_integer),
 ];
 
 /// `STATUS_NAME_TOO_LONG`.
@@ -108,22 +104,31 @@ fn to_bytes<const WIDE: bool>(units: &[u16]) -> Vec<u8> {
     }
 }
 
-fn init<const WIDE: bool>(context: &Context, to: u64, source: u64) {
-    init_at_most::<WIDE>(context, to, source, true);
+fn init<C: Unit>(context: &Context, to: At<UnicodeString>, source: At<C>) {
+    init_at_most(context, to, source, true);
 }
 
-fn init_checked<const WIDE: bool>(context: &Context, to: u64, source: u64) -> NtResult {
-    if init_at_most::<WIDE>(context, to, source, false) { Ok(()) } else { Err(NAME_TOO_LONG) }
+fn init_checked<C: Unit>(context: &Context, to: At<UnicodeString>, source: At<C>) -> NtResult {
+    if init_at_most(context, to, source, false) { Ok(()) } else { Err(NAME_TOO_LONG) }
 }
 
 /// Initializes a counted string from a terminated string. If the string does not fit, returns
 /// `false` unless `cut` allows truncation.
-fn init_at_most<const WIDE: bool>(context: &Context, to: u64, source: u64, cut: bool) -> bool {
-    let step = step::<WIDE>();
+fn init_at_most<C: Unit>(
+    context: &Context,
+    to: At<UnicodeString>,
+    source: At<C>,
+    cut: bool,
+) -> bool {
+    let step = if C::WIDE { step::<true>() } else { step::<false>() };
     let longest = u16::MAX / step - 1;
-    let mut value = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: source };
-    if source != 0 {
-        let count = terminated::<WIDE>(context, source).len();
+    let mut value = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: source.0 };
+    if !source.is_null() {
+        let count = if C::WIDE {
+            terminated::<true>(context, source.0).len()
+        } else {
+            terminated::<false>(context, source.0).len()
+        };
         let fitting = u16::try_from(count).ok().filter(|count| *count <= longest);
         let Some(count) = fitting.or_else(|| cut.then_some(longest)) else {
             return false;
@@ -131,14 +136,19 @@ fn init_at_most<const WIDE: bool>(context: &Context, to: u64, source: u64, cut: 
         value.length = count * step;
         value.maximum_length = value.length + step;
     }
-    context.write(to, &value);
+    to.write(context, value);
     true
 }
 
 /// Copies as much as fits in the destination. A null source empties the destination.
-fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) {
-    let mut to: UnicodeString = context.read(destination);
-    let mut bytes = if source == 0 { Vec::new() } else { bytes_of(context, &context.read(source)) };
+fn copy<const WIDE: bool>(
+    context: &Context,
+    destination: At<UnicodeString>,
+    source: At<UnicodeString>,
+) {
+    let mut to = destination.read(context);
+    let mut bytes =
+        if source.is_null() { Vec::new() } else { bytes_of(context, &context.read(source.0)) };
     let room = usize::from(to.maximum_length);
     bytes.truncate(room);
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
@@ -148,7 +158,7 @@ fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) {
         bytes.extend([0, 0]);
     }
     context.write_bytes(to.buffer, &bytes);
-    context.write(destination, &to);
+    destination.write(context, to);
 }
 
 /// Appends bytes to a string, and a terminator if it fits.
@@ -168,14 +178,18 @@ fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>
     Ok(())
 }
 
-fn append_text(context: &Context, to: u64, source: u64) -> NtResult {
-    let units = if source == 0 { Vec::new() } else { terminated::<true>(context, source) };
-    append_bytes::<true>(context, to, to_bytes::<true>(&units))
+fn append_text(context: &Context, to: At<UnicodeString>, source: At<u16>) -> NtResult {
+    let units = if source.is_null() { Vec::new() } else { terminated::<true>(context, source.0) };
+    append_bytes::<true>(context, to.0, to_bytes::<true>(&units))
 }
 
-fn append<const WIDE: bool>(context: &Context, to: u64, source: u64) -> NtResult {
-    let bytes = bytes_of(context, &context.read(source));
-    append_bytes::<WIDE>(context, to, bytes)
+fn append<const WIDE: bool>(
+    context: &Context,
+    to: At<UnicodeString>,
+    source: At<UnicodeString>,
+) -> NtResult {
+    let bytes = bytes_of(context, &context.read(source.0));
+    append_bytes::<WIDE>(context, to.0, bytes)
 }
 
 fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: bool) -> Vec<u16> {
@@ -188,8 +202,13 @@ fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: bool) -
     units
 }
 
-fn compare<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: bool) -> i32 {
-    let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string, ignore_case));
+fn compare<const WIDE: bool>(
+    context: &Context,
+    one: At<UnicodeString>,
+    other: At<UnicodeString>,
+    ignore_case: bool,
+) -> i32 {
+    let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string.0, ignore_case));
     difference(&one, &other)
 }
 
@@ -205,19 +224,35 @@ pub fn difference(one: &[u16], other: &[u16]) -> i32 {
     }
 }
 
-fn equal<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: bool) -> bool {
-    let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string, ignore_case));
+fn equal<const WIDE: bool>(
+    context: &Context,
+    one: At<UnicodeString>,
+    other: At<UnicodeString>,
+    ignore_case: bool,
+) -> bool {
+    let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string.0, ignore_case));
     one == other
 }
 
-fn prefix<const WIDE: bool>(context: &Context, start: u64, whole: u64, ignore_case: bool) -> bool {
-    let [start, whole] = [start, whole].map(|string| folded::<WIDE>(context, string, ignore_case));
+fn prefix<const WIDE: bool>(
+    context: &Context,
+    start: At<UnicodeString>,
+    whole: At<UnicodeString>,
+    ignore_case: bool,
+) -> bool {
+    let [start, whole] =
+        [start, whole].map(|string| folded::<WIDE>(context, string.0, ignore_case));
     whole.starts_with(&start)
 }
 
 /// Returns whether a string ends with another string.
-pub fn suffix(context: &Context, end: u64, whole: u64, ignore_case: bool) -> bool {
-    let [end, whole] = [end, whole].map(|string| folded::<true>(context, string, ignore_case));
+pub fn suffix(
+    context: &Context,
+    end: At<UnicodeString>,
+    whole: At<UnicodeString>,
+    ignore_case: bool,
+) -> bool {
+    let [end, whole] = [end, whole].map(|string| folded::<true>(context, string.0, ignore_case));
     whole.ends_with(&end)
 }
 
@@ -259,14 +294,24 @@ pub fn new_buffer(context: &Context, size: usize) -> u64 {
     context.allocate(size, TAG, true).unwrap_or(0)
 }
 
-fn upcase_string(context: &Context, to: u64, source: u64, allocate: bool) -> NtResult {
-    let units: Vec<u16> = units_of::<true>(context, source).into_iter().map(upcase).collect();
-    store::<true>(context, to, &units, allocate, false)
+fn upcase_string(
+    context: &Context,
+    to: At<UnicodeString>,
+    source: At<UnicodeString>,
+    allocate: bool,
+) -> NtResult {
+    let units: Vec<u16> = units_of::<true>(context, source.0).into_iter().map(upcase).collect();
+    store::<true>(context, to.0, &units, allocate, false)
 }
 
-fn downcase_string(context: &Context, to: u64, source: u64, allocate: bool) -> NtResult {
-    let units: Vec<u16> = units_of::<true>(context, source).into_iter().map(downcase).collect();
-    store::<true>(context, to, &units, allocate, false)
+fn downcase_string(
+    context: &Context,
+    to: At<UnicodeString>,
+    source: At<UnicodeString>,
+    allocate: bool,
+) -> NtResult {
+    let units: Vec<u16> = units_of::<true>(context, source.0).into_iter().map(downcase).collect();
+    store::<true>(context, to.0, &units, allocate, false)
 }
 
 fn upcase_character(_context: &Context, character: u16) -> u16 {
@@ -286,119 +331,134 @@ fn upper_character(_context: &Context, character: i8) -> i8 {
 }
 
 /// Copies as much as fits, in upper case.
-fn upper_string(context: &Context, destination: u64, source: u64) {
-    let mut to: UnicodeString = context.read(destination);
-    let mut bytes = bytes_of(context, &context.read(source));
+fn upper_string(context: &Context, destination: At<AnsiString>, source: At<AnsiString>) {
+    let mut to: UnicodeString = context.read(destination.0);
+    let mut bytes = bytes_of(context, &context.read(source.0));
     bytes.truncate(usize::from(to.maximum_length));
     for byte in &mut bytes {
         *byte = upper_byte(*byte);
     }
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     context.write_bytes(to.buffer, &bytes);
-    context.write(destination, &to);
+    context.write(destination.0, &to);
 }
 
-fn ansi_to_unicode(context: &Context, to: u64, source: u64, allocate: bool) -> NtResult {
-    let bytes = bytes_of(context, &context.read(source));
+fn ansi_to_unicode(
+    context: &Context,
+    to: At<UnicodeString>,
+    source: At<AnsiString>,
+    allocate: bool,
+) -> NtResult {
+    let bytes = bytes_of(context, &context.read(source.0));
     let units: Vec<u16> = bytes.into_iter().map(code_page::to_unit).collect();
-    store::<true>(context, to, &units, allocate, true)
+    store::<true>(context, to.0, &units, allocate, true)
 }
 
-fn unicode_to_ansi(context: &Context, to: u64, source: u64, allocate: bool) -> NtResult {
-    let units = units_of::<true>(context, source);
+fn unicode_to_ansi(
+    context: &Context,
+    to: At<AnsiString>,
+    source: At<UnicodeString>,
+    allocate: bool,
+) -> NtResult {
+    let units = units_of::<true>(context, source.0);
     let bytes: Vec<u16> = units.into_iter().map(|unit| code_page::to_byte(unit).into()).collect();
-    store::<false>(context, to, &bytes, allocate, true)
+    store::<false>(context, to.0, &bytes, allocate, true)
 }
 
 /// Converts as much as fits. Always succeeds.
 fn unicode_to_bytes(
     context: &Context,
-    to: u64,
+    to: At<i8>,
     room: u32,
     written: At<u32>,
-    source: u64,
+    source: At<u16>,
     length: u32,
 ) -> NtStatus {
     let count = (length / 2).min(room);
-    let read = |number: u32| -> u16 { context.read(source.wrapping_add(u64::from(number) * 2)) };
+    let read = |number: u32| -> u16 { context.read(source.0.wrapping_add(u64::from(number) * 2)) };
     let bytes: Vec<u8> = (0..count).map(|number| code_page::to_byte(read(number))).collect();
-    context.write_bytes(to, &bytes);
+    context.write_bytes(to.0, &bytes);
     written.write_optional(context, count);
     NtStatus::SUCCESS
 }
 
 fn bytes_to_unicode(
     context: &Context,
-    to: u64,
+    to: At<u16>,
     room: u32,
     written: At<u32>,
-    source: u64,
+    source: At<i8>,
     length: u32,
 ) -> NtStatus {
     let count = length.min(room / 2);
-    let read = |number: u32| -> u8 { context.read(source.wrapping_add(u64::from(number))) };
+    let read = |number: u32| -> u8 { context.read(source.0.wrapping_add(u64::from(number))) };
     let units: Vec<u16> = (0..count).map(|number| code_page::to_unit(read(number))).collect();
-    context.write_bytes(to, &to_bytes::<true>(&units));
+    context.write_bytes(to.0, &to_bytes::<true>(&units));
     written.write_optional(context, count * 2);
     NtStatus::SUCCESS
 }
 
-fn unicode_size(context: &Context, string: u64) -> u32 {
-    let string: UnicodeString = context.read(string);
+fn unicode_size(context: &Context, string: At<AnsiString>) -> u32 {
+    let string: UnicodeString = context.read(string.0);
     (u32::from(string.length) + 1) * 2
 }
 
-fn ansi_size(context: &Context, string: u64) -> u32 {
-    let string: UnicodeString = context.read(string);
+fn ansi_size(context: &Context, string: At<UnicodeString>) -> u32 {
+    let string = string.read(context);
     u32::from(string.length) / 2 + 1
 }
 
 /// Frees a string's buffer, which one of these routines has allocated, and empties the string.
-fn free(context: &Context, string: u64) {
-    let value: UnicodeString = context.read(string);
+fn free(context: &Context, string: At<UnicodeString>) {
+    let value = string.read(context);
     if value.buffer == 0 {
         return;
     }
     pool::free_block(context, value.buffer);
     let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
-    context.write(string, &empty);
+    string.write(context, empty);
 }
 
-fn duplicate(context: &Context, flags: u32, source: u64, to: u64) -> NtResult {
+fn duplicate(
+    context: &Context,
+    flags: u32,
+    source: At<UnicodeString>,
+    to: At<UnicodeString>,
+) -> NtResult {
     /// `RTL_DUPLICATE_UNICODE_STRING_NULL_TERMINATE` and
     /// `RTL_DUPLICATE_UNICODE_STRING_ALLOCATE_NULL_STRING`.
     const TERMINATE: u32 = 1;
     const ALLOCATE_EMPTY: u32 = 2;
     if flags & !(TERMINATE | ALLOCATE_EMPTY) != 0
         || flags == ALLOCATE_EMPTY
-        || source == 0
-        || to == 0
+        || source.is_null()
+        || to.is_null()
     {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let units = units_of::<true>(context, source);
+    let units = units_of::<true>(context, source.0);
     let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
-    context.write(to, &empty);
+    to.write(context, empty);
     if units.is_empty() && flags & ALLOCATE_EMPTY == 0 {
         return Ok(());
     }
     let terminates = flags & TERMINATE != 0;
-    store::<true>(context, to, &units, true, terminates)
+    store::<true>(context, to.0, &units, true, terminates)
 }
 
 fn hash(
     context: &Context,
-    string: u64,
+    string: At<UnicodeString>,
     ignore_case: bool,
     algorithm: u32,
     value: At<u32>,
 ) -> NtResult {
     /// `HASH_STRING_ALGORITHM_X65599`, which is also the default algorithm.
     const X65599: u32 = 1;
-    if algorithm > X65599 || string == 0 || value.0 == 0 {
+    if algorithm > X65599 || string.is_null() || value.is_null() {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let units = folded::<true>(context, string, ignore_case);
+    let units = folded::<true>(context, string.0, ignore_case);
     let hash = units
         .into_iter()
         .fold(0_u32, |hash, unit| hash.wrapping_mul(65599).wrapping_add(u32::from(unit)));
@@ -406,27 +466,27 @@ fn hash(
     Ok(())
 }
 
-fn from_guid(context: &Context, guid: u64, to: u64) -> NtResult {
-    let guid: [u8; 16] = context.read(guid);
+fn from_guid(context: &Context, guid: At<etl_file::Guid>, to: At<UnicodeString>) -> NtResult {
+    let guid: [u8; 16] = context.read(guid.0);
     let text = format!("{{{}}}", etl_file::Guid::from_bytes(guid)).to_uppercase();
     let units: Vec<u16> = text.encode_utf16().collect();
-    store::<true>(context, to, &units, true, true)
+    store::<true>(context, to.0, &units, true, true)
 }
 
-fn to_guid(context: &Context, string: u64, to: u64) -> NtResult {
-    let text = String::from_utf16_lossy(&units_of::<true>(context, string));
+fn to_guid(context: &Context, string: At<UnicodeString>, to: At<etl_file::Guid>) -> NtResult {
+    let text = String::from_utf16_lossy(&units_of::<true>(context, string.0));
     let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let inner = inner.filter(|inner| inner.len() == 36).ok_or(NtStatus::INVALID_PARAMETER)?;
     let guid: etl_file::Guid = inner.parse().map_err(|_| NtStatus::INVALID_PARAMETER)?;
-    context.write_bytes(to, &guid.to_bytes());
+    context.write_bytes(to.0, &guid.to_bytes());
     Ok(())
 }
 
-fn from_integer(context: &Context, value: u32, base: u32, to: u64) -> NtResult {
+fn from_integer(context: &Context, value: u32, base: u32, to: At<UnicodeString>) -> NtResult {
     from_int64(context, u64::from(value), base, to)
 }
 
-fn from_int64(context: &Context, value: u64, base: u32, to: u64) -> NtResult {
+fn from_int64(context: &Context, value: u64, base: u32, to: At<UnicodeString>) -> NtResult {
     let text = match base {
         0 | 10 => value.to_string(),
         2 => format!("{value:b}"),
@@ -436,11 +496,11 @@ fn from_int64(context: &Context, value: u64, base: u32, to: u64) -> NtResult {
     };
     let units: Vec<u16> = text.encode_utf16().collect();
     // The terminator must also fit.
-    store::<true>(context, to, &units, false, true)
+    store::<true>(context, to.0, &units, false, true)
 }
 
-fn to_integer(context: &Context, string: u64, base: u32, value: At<u32>) -> NtResult {
-    let text = String::from_utf16_lossy(&units_of::<true>(context, string));
+fn to_integer(context: &Context, string: At<UnicodeString>, base: u32, value: At<u32>) -> NtResult {
+    let text = String::from_utf16_lossy(&units_of::<true>(context, string.0));
     let number = number_in(&text, base).ok_or(NtStatus::INVALID_PARAMETER)?;
     value.write(context, number);
     Ok(())

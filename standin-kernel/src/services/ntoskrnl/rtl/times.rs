@@ -1,21 +1,18 @@
 //! Time conversions. The system's time zone is UTC.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{abi::TimeFields, irql::Irql},
+    execution::routine::{At, routine},
+    ground::abi::TimeFields,
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const APC: Irql = Irql::APC_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlTimeToSecondsSince1970", APC, Routine::of(to_seconds::<YEAR_1970>)),
-    ("RtlTimeToSecondsSince1980", APC, Routine::of(to_seconds::<YEAR_1980>)),
-    ("RtlSecondsSince1970ToTime", APC, Routine::of(from_seconds::<YEAR_1970>)),
-    ("RtlSecondsSince1980ToTime", APC, Routine::of(from_seconds::<YEAR_1980>)),
-    ("RtlTimeToTimeFields", HIGH, Routine::of(to_time_fields)),
-    ("RtlTimeFieldsToTime", HIGH, Routine::of(from_time_fields)),
+    routine("RtlTimeToSecondsSince1970", to_seconds::<YEAR_1970>),
+    routine("RtlTimeToSecondsSince1980", to_seconds::<YEAR_1980>),
+    routine("RtlSecondsSince1970ToTime", from_seconds::<YEAR_1970>),
+    routine("RtlSecondsSince1980ToTime", from_seconds::<YEAR_1980>),
+    routine("RtlTimeToTimeFields", to_time_fields),
+    routine("RtlTimeFieldsToTime", from_time_fields),
 ];
 
 /// The start of each of these years, in seconds since 1601.

@@ -2,25 +2,22 @@
 
 use super::strings;
 use crate::{
-    execution::routine::{At, Routine, low_half},
-    ground::{NtResult, NtStatus, abi::UnicodeString, irql::Irql},
+    execution::routine::{At, low_half, routine},
+    ground::{NtResult, NtStatus, abi::UnicodeString, opaque::AnsiString},
     services::{
         ntoskrnl::context::{Context, Entries},
         strings::units,
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlUTF8ToUnicodeN", PASSIVE, Routine::of(utf8_to_unicode)),
-    ("RtlUnicodeToUTF8N", PASSIVE, Routine::of(unicode_to_utf8)),
-    ("RtlUTF8StringToUnicodeString", PASSIVE, Routine::of(utf8_string_to_unicode)),
-    ("RtlUnicodeStringToUTF8String", PASSIVE, Routine::of(unicode_string_to_utf8)),
-    ("RtlSuffixUnicodeString", PASSIVE, Routine::of(strings::suffix)),
-    ("RtlRandom", APC, Routine::of(random)),
-    ("RtlRandomEx", APC, Routine::of(random)),
+    routine("RtlUTF8ToUnicodeN", utf8_to_unicode),
+    routine("RtlUnicodeToUTF8N", unicode_to_utf8),
+    routine("RtlUTF8StringToUnicodeString", utf8_string_to_unicode),
+    routine("RtlUnicodeStringToUTF8String", unicode_string_to_utf8),
+    routine("RtlSuffixUnicodeString", strings::suffix),
+    routine("RtlRandom", random),
+    routine("RtlRandomEx", random),
 ];
 
 /// `STATUS_SOME_NOT_MAPPED`: success with replacement characters.
@@ -93,7 +90,7 @@ fn wide(characters: &[Vec<u16>]) -> Vec<Vec<u8>> {
 const fn check(to: u64, actual: At<u32>, source: u64) -> NtResult {
     if source == 0 {
         Err(INVALID_SOURCE)
-    } else if to == 0 && actual.0 == 0 {
+    } else if to == 0 && actual.is_null() {
         Err(NtStatus::INVALID_PARAMETER)
     } else {
         Ok(())
@@ -102,32 +99,32 @@ const fn check(to: u64, actual: At<u32>, source: u64) -> NtResult {
 
 fn utf8_to_unicode(
     context: &Context,
-    to: u64,
+    to: At<u16>,
     room: u32,
     actual: At<u32>,
-    source: u64,
+    source: At<i8>,
     length: u32,
 ) -> NtResult<NtStatus> {
-    check(to, actual, source)?;
-    let (characters, is_valid) = decode(&context.read_bytes(source, length as usize));
+    check(to.0, actual, source.0)?;
+    let (characters, is_valid) = decode(&context.read_bytes(source.0, length as usize));
     let characters = wide(&characters);
-    store(context, to, room, actual, &characters, is_valid)
+    store(context, to.0, room, actual, &characters, is_valid)
 }
 
 fn unicode_to_utf8(
     context: &Context,
-    to: u64,
+    to: At<i8>,
     room: u32,
     actual: At<u32>,
-    source: u64,
+    source: At<u16>,
     length: u32,
 ) -> NtResult<NtStatus> {
-    check(to, actual, source)?;
+    check(to.0, actual, source.0)?;
     if !length.is_multiple_of(2) {
         return Err(INVALID_LENGTH);
     }
-    let (characters, is_valid) = encode(&units(&context.read_bytes(source, length as usize)));
-    store(context, to, room, actual, &characters, is_valid)
+    let (characters, is_valid) = encode(&units(&context.read_bytes(source.0, length as usize)));
+    store(context, to.0, room, actual, &characters, is_valid)
 }
 
 /// Returns the bytes of a counted string.
@@ -143,24 +140,24 @@ const fn mapped(is_valid: bool) -> NtStatus {
 
 fn utf8_string_to_unicode(
     context: &Context,
-    to: u64,
-    source: u64,
+    to: At<UnicodeString>,
+    source: At<AnsiString>,
     allocate: bool,
 ) -> NtResult<NtStatus> {
-    let (characters, is_valid) = decode(&bytes_of(context, source));
-    strings::store::<true>(context, to, &characters.concat(), allocate, true)?;
+    let (characters, is_valid) = decode(&bytes_of(context, source.0));
+    strings::store::<true>(context, to.0, &characters.concat(), allocate, true)?;
     Ok(mapped(is_valid))
 }
 
 fn unicode_string_to_utf8(
     context: &Context,
-    to: u64,
-    source: u64,
+    to: At<AnsiString>,
+    source: At<UnicodeString>,
     allocate: bool,
 ) -> NtResult<NtStatus> {
-    let (characters, is_valid) = encode(&units(&bytes_of(context, source)));
+    let (characters, is_valid) = encode(&units(&bytes_of(context, source.0)));
     let bytes: Vec<u16> = characters.concat().into_iter().map(u16::from).collect();
-    strings::store::<false>(context, to, &bytes, allocate, true)?;
+    strings::store::<false>(context, to.0, &bytes, allocate, true)?;
     Ok(mapped(is_valid))
 }
 

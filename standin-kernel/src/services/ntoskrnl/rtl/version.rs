@@ -1,19 +1,16 @@
 //! The system version.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, routine},
+    ground::{NtResult, NtStatus, abi::UnicodeString, opaque::OsVersionInfo},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlGetVersion", PASSIVE, Routine::of(get_version)),
-    ("PsGetVersion", PASSIVE, Routine::of(ps_get_version)),
-    ("RtlIsNtDdiVersionAvailable", HIGH, Routine::of(is_version_available)),
-    ("RtlIsServicePackVersionInstalled", HIGH, Routine::of(is_service_pack_installed)),
+    routine("RtlGetVersion", get_version),
+    routine("PsGetVersion", ps_get_version),
+    routine("RtlIsNtDdiVersionAvailable", is_version_available),
+    routine("RtlIsServicePackVersionInstalled", is_service_pack_installed),
 ];
 
 /// The version of this kernel: Windows 10, version 2004, as recorded in traces.
@@ -34,13 +31,13 @@ pub const SUITE: u16 = 0x100;
 
 pub const WORKSTATION: u8 = 1;
 
-fn get_version(context: &Context, information: u64) -> NtResult {
+fn get_version(context: &Context, information: At<OsVersionInfo>) -> NtResult {
     /// `sizeof(OSVERSIONINFOW)` and `sizeof(OSVERSIONINFOEXW)`.
     const PLAIN: u32 = 276;
     const EXTENDED: u32 = 284;
     /// `VER_PLATFORM_WIN32_NT`.
     const PLATFORM: u32 = 2;
-    let size: u32 = context.read(information);
+    let size: u32 = context.read(information.0);
     if size != PLAIN && size != EXTENDED {
         return Err(NtStatus::INVALID_PARAMETER);
     }
@@ -54,7 +51,7 @@ fn get_version(context: &Context, information: u64) -> NtResult {
         value.extend(SUITE.to_le_bytes());
         value.extend([WORKSTATION, 0]);
     }
-    context.write_bytes(information, &value);
+    context.write_bytes(information.0, &value);
     Ok(())
 }
 
@@ -64,14 +61,14 @@ fn ps_get_version(
     major: At<u32>,
     minor: At<u32>,
     build: At<u32>,
-    pack: u64,
+    pack: At<UnicodeString>,
 ) -> bool {
     major.write_optional(context, MAJOR);
     minor.write_optional(context, MINOR);
     build.write_optional(context, build_number());
-    if pack != 0 {
+    if !pack.is_null() {
         // An empty string: length, maximum length and buffer.
-        context.write(pack, &[0_u64; 2]);
+        context.write(pack.0, &[0_u64; 2]);
     }
     false
 }

@@ -2,15 +2,15 @@
 
 use super::version::{MAJOR, MINOR, SUITE, WORKSTATION, build_number};
 use crate::{
-    execution::routine::Routine,
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, routine},
+    ground::{NtResult, NtStatus, opaque::OsVersionInfoEx},
     services::ntoskrnl::context::{Context, Entries},
 };
 
 pub const ENTRIES: Entries = &[
-    ("VerSetConditionMask", Irql::HIGH_LEVEL, Routine::of(set_condition)),
-    ("RtlVerifyVersionInfo", Irql::PASSIVE_LEVEL, Routine::of(verify)),
-    ("IoIsWdmVersionAvailable", Irql::PASSIVE_LEVEL, Routine::of(is_version_available)),
+    routine("VerSetConditionMask", set_condition),
+    routine("RtlVerifyVersionInfo", verify),
+    routine("IoIsWdmVersionAvailable", is_version_available),
 ];
 
 /// `STATUS_REVISION_MISMATCH`.
@@ -84,7 +84,7 @@ fn version_holds(conditions: &[(u8, u32, u32)]) -> bool {
     true
 }
 
-fn verify(context: &Context, information: u64, kind: u32, mask: u64) -> NtResult {
+fn verify(context: &Context, information: At<OsVersionInfoEx>, kind: u32, mask: u64) -> NtResult {
     /// `VER_PLATFORM_WIN32_NT`.
     const NT: u32 = 2;
     /// The offset of the service pack version.
@@ -92,9 +92,9 @@ fn verify(context: &Context, information: u64, kind: u32, mask: u64) -> NtResult
     if kind == 0 || mask == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let [_size, major, minor, build, platform]: [u32; 5] = context.read(information);
-    let [pack_major, pack_minor, suite]: [u16; 3] = context.read(information.wrapping_add(PACK));
-    let product: u8 = context.read(information.wrapping_add(PACK + 6));
+    let [_size, major, minor, build, platform]: [u32; 5] = context.read(information.0);
+    let [pack_major, pack_minor, suite]: [u16; 3] = context.read(information.0.wrapping_add(PACK));
+    let product: u8 = context.read(information.0.wrapping_add(PACK + 6));
     let single = [
         (PRODUCT_TYPE, u32::from(WORKSTATION), u32::from(product)),
         (PLATFORM, NT, platform),

@@ -7,9 +7,12 @@ use super::security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts};
 use crate::{
     execution::{
         identity::Identity,
-        routine::{At, Routine, low_half},
+        routine::{At, low_half, routine},
     },
-    ground::{NtResult, NtStatus, irql::Irql},
+    ground::{
+        NtResult, NtStatus,
+        opaque::{GenericMapping, SecurityDescriptor, SecuritySubjectContext},
+    },
     services::{
         ntoskrnl::{
             context::{Context, Entries},
@@ -19,15 +22,12 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("SeCaptureSubjectContext", APC, Routine::of(capture)),
-    ("SeLockSubjectContext", APC, Routine::of(lock)),
-    ("SeUnlockSubjectContext", APC, Routine::of(lock)),
-    ("SeReleaseSubjectContext", APC, Routine::of(release)),
-    ("SeAccessCheck", PASSIVE, Routine::of(check)),
+    routine("SeCaptureSubjectContext", capture),
+    routine("SeLockSubjectContext", lock),
+    routine("SeUnlockSubjectContext", lock),
+    routine("SeReleaseSubjectContext", release),
+    routine("SeAccessCheck", check),
 ];
 
 /// The rights that represent other rights.
@@ -46,16 +46,16 @@ const TOKEN: u64 = 16;
 const PROCESS: u64 = 24;
 
 /// Captures the caller as a `SECURITY_SUBJECT_CONTEXT`.
-fn capture(context: &Context, at: u64) {
+fn capture(context: &Context, at: At<SecuritySubjectContext>) {
     let process = context.identity().process;
-    context.write(at, &[0, 0, tokens::of_process(process), u64::from(process)]);
+    context.write(at.0, &[0, 0, tokens::of_process(process), u64::from(process)]);
 }
 
-const fn lock(_context: &Context, _at: u64) {}
+const fn lock(_context: &Context, _at: At<SecuritySubjectContext>) {}
 
 /// Releases a captured security context.
-fn release(context: &Context, at: u64) {
-    context.write(at, &[0_u64; 4]);
+fn release(context: &Context, at: At<SecuritySubjectContext>) {
+    context.write(at.0, &[0_u64; 4]);
 }
 
 /// Returns the security identifier of a process's user: the system's, or a local user's.
@@ -161,27 +161,27 @@ fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: 
 
 fn check(
     context: &Context,
-    at: u64,
-    subject: u64,
+    at: At<SecurityDescriptor>,
+    subject: At<SecuritySubjectContext>,
     _is_locked: bool,
     desired: u32,
     previous: u32,
     privileges: At<u64>,
-    mapping: u64,
+    mapping: At<GenericMapping>,
     mode: i8,
     access: At<u32>,
     status: At<u32>,
 ) -> bool {
-    let mapping: [u32; 4] = context.read(mapping);
+    let mapping: [u32; 4] = context.read(mapping.0);
     privileges.write_optional(context, 0);
     let desired = mapped(desired, mapping);
     let access_now = if mode == 0 {
         let all = if desired & MAXIMUM_ALLOWED == 0 { 0 } else { mapping[3] };
         Ok(desired & !MAXIMUM_ALLOWED | all | previous)
-    } else if at == 0 {
+    } else if at.is_null() {
         Err(NtStatus::ACCESS_DENIED)
     } else {
-        access_of(context, at, subject, [desired, previous], mapping)
+        access_of(context, at.0, subject.0, [desired, previous], mapping)
     };
     access.write(context, access_now.unwrap_or(0));
     status.write(context, access_now.err().unwrap_or(NtStatus::SUCCESS).bits());

@@ -2,8 +2,8 @@
 
 use super::security_descriptors::{INVALID_DESCRIPTOR, descriptor, parts, self_relative};
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, routine},
+    ground::{NtResult, NtStatus, opaque::SecurityDescriptor},
     services::{
         managers::pool::Tag,
         ntoskrnl::{
@@ -13,37 +13,35 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 /// The pool tag of captured descriptors.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"SeSd"));
 
 pub const ENTRIES: Entries = &[
-    ("SeCaptureSecurityDescriptor", PASSIVE, Routine::of(capture)),
-    ("SeReleaseSecurityDescriptor", PASSIVE, Routine::of(release_captured)),
+    routine("SeCaptureSecurityDescriptor", capture),
+    routine("SeReleaseSecurityDescriptor", release_captured),
 ];
 
 /// Copies a descriptor, unless it belongs to the kernel and a copy is not forced.
 fn capture(
     context: &Context,
-    at: u64,
+    at: At<SecurityDescriptor>,
     mode: i8,
     _pool: u32,
     is_forced: bool,
     to: At<u64>,
 ) -> NtResult {
     if mode == 0 && !is_forced {
-        to.write(context, at);
+        to.write(context, at.0);
         return Ok(());
     }
-    let found = descriptor(context, at).ok_or(INVALID_DESCRIPTOR)?;
+    let found = descriptor(context, at.0).ok_or(INVALID_DESCRIPTOR)?;
     let parts = parts(context, &found).ok_or(INVALID_DESCRIPTOR)?;
     store_copy(context, to, &self_relative(found.control, &parts))
 }
 
-fn release_captured(context: &Context, at: u64, mode: i8, is_forced: bool) {
+fn release_captured(context: &Context, at: At<SecurityDescriptor>, mode: i8, is_forced: bool) {
     if mode != 0 || is_forced {
-        pool::free_block(context, at);
+        pool::free_block(context, at.0);
     }
 }
 

@@ -11,9 +11,13 @@ use super::{
 use crate::{
     execution::{
         identity::Identity,
-        routine::{At, Routine},
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
     },
-    ground::{NtResult, NtStatus, irql::Irql},
+    ground::{
+        NtResult, NtStatus,
+        opaque::{AccessToken, KernelProcess, KernelThread},
+    },
     services::{
         ntoskrnl::{
             context::{Context, Entries},
@@ -25,24 +29,21 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const APC: Irql = Irql::APC_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("PsReferencePrimaryToken", PASSIVE, Routine::of(reference_primary)),
-    ("PsDereferencePrimaryToken", PASSIVE, Routine::of(dereference)),
-    ("PsReferenceImpersonationToken", APC, Routine::of(reference_impersonation)),
-    ("PsDereferenceImpersonationToken", PASSIVE, Routine::of(dereference)),
-    ("SeQueryInformationToken", PASSIVE, Routine::of(query)),
-    ("SeQueryAuthenticationIdToken", PASSIVE, Routine::of(query_authentication)),
-    ("SeQuerySessionIdToken", APC, Routine::of(query_session)),
-    ("SeSinglePrivilegeCheck", PASSIVE, Routine::of(has_privilege)),
-    ("SeTokenIsAdmin", PASSIVE, Routine::of(is_admin)),
-    ("SeTokenIsRestricted", PASSIVE, Routine::of(is_restricted)),
-    ("SeTokenType", APC, Routine::of(type_of)),
-    ("ZwOpenProcessTokenEx", PASSIVE, Routine::of(open_of_process)),
-    ("ZwOpenThreadTokenEx", PASSIVE, Routine::of(open_of_thread)),
-    ("ZwQueryInformationToken", PASSIVE, Routine::of(query_by_handle)),
+    routine("PsReferencePrimaryToken", reference_primary),
+    routine("PsDereferencePrimaryToken", dereference),
+    routine("PsReferenceImpersonationToken", reference_impersonation),
+    routine("PsDereferenceImpersonationToken", dereference),
+    routine("SeQueryInformationToken", query),
+    routine("SeQueryAuthenticationIdToken", query_authentication),
+    routine("SeQuerySessionIdToken", query_session),
+    routine("SeSinglePrivilegeCheck", has_privilege),
+    routine("SeTokenIsAdmin", is_admin),
+    routine("SeTokenIsRestricted", is_restricted),
+    routine("SeTokenType", type_of),
+    routine("ZwOpenProcessTokenEx", open_of_process),
+    routine("ZwOpenThreadTokenEx", open_of_thread),
+    routine("ZwQueryInformationToken", query_by_handle),
 ];
 
 pub const TYPE: &str = "SeTokenObjectType";
@@ -96,28 +97,28 @@ const fn session_of(process: u32) -> u32 {
     if is_system(process) { 0 } else { 1 }
 }
 
-fn reference_primary(context: &Context, process: u64) -> u64 {
-    let token = tokens::of_process(id_of(context, process));
-    handles::reference(context, token);
-    token
+fn reference_primary(context: &Context, process: At<KernelProcess>) -> At<AccessToken> {
+    let token = tokens::of_process(id_of(context, process.0));
+    handles::reference(context, At::new(token));
+    At::new(token)
 }
 
 /// Releases a reference to a token. Does nothing for a null address.
-fn dereference(context: &Context, token: u64) {
-    if token != 0 {
-        process_of(context, token);
-        handles::dereference(context, token);
+fn dereference(context: &Context, token: At<AccessToken>) {
+    if !token.is_null() {
+        process_of(context, token.0);
+        handles::dereference(context, token.cast());
     }
 }
 
 fn reference_impersonation(
     context: &Context,
-    thread: u64,
+    thread: At<KernelThread>,
     _copy: At<u8>,
     _effective: At<u8>,
     _level: At<i32>,
-) -> u64 {
-    thread_objects::with(context, thread, |_| 0)
+) -> At<AccessToken> {
+    At::new(thread_objects::with(context, thread.0, |_| 0))
 }
 
 /// Returns the id of a process's logon session, which is the system's or the user's.
@@ -253,7 +254,7 @@ fn describe(process: u32, class: i32, at: u64) -> NtResult<Vec<u8>> {
 
 /// Returns information about a token: a number, or the address of a block of paged pool that the caller
 /// must free.
-fn query(context: &Context, token: u64, class: i32, to: At<u64>) -> NtResult {
+fn query(context: &Context, token: At<AccessToken>, class: i32, to: At<u64>) -> NtResult {
     /// The classes whose information is returned in a block although it is a number.
     const IN_BLOCKS: [i32; 3] = [class::TYPE, class::ELEVATION_TYPE, class::ELEVATION];
     /// Classes from `TokenDefaultDacl` to `TokenAppContainerSid` that Windows provides.
@@ -261,7 +262,7 @@ fn query(context: &Context, token: u64, class: i32, to: At<u64>) -> NtResult {
     if UNPROVIDED.contains(&class) {
         context.stop_for_unprovided(&format!("for the TOKEN_INFORMATION_CLASS {class}"));
     }
-    let process = process_of(context, token);
+    let process = process_of(context, token.0);
     if let Some(number) = number(process, class).filter(|_| !IN_BLOCKS.contains(&class)) {
         At::<u32>::new(to.0).write(context, number);
         return Ok(());
@@ -275,60 +276,60 @@ fn query(context: &Context, token: u64, class: i32, to: At<u64>) -> NtResult {
 
 fn query_by_handle(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     class: i32,
-    to: u64,
+    to: Memory,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
-    let target = handles::target_of(context, handle)?;
+    let target = handles::target_of(context, handle.0)?;
     if target.type_name != TYPE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    let bytes = describe(process_of(context, target.object), class, to)?;
+    let bytes = describe(process_of(context, target.object), class, to.0)?;
     needed.write(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     if (length as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    context.write_bytes(to, &bytes);
+    context.write_bytes(to.0, &bytes);
     Ok(())
 }
 
-fn query_authentication(context: &Context, token: u64, to: At<u64>) -> NtStatus {
-    to.write(context, authentication(process_of(context, token)));
+fn query_authentication(context: &Context, token: At<AccessToken>, to: At<u64>) -> NtStatus {
+    to.write(context, authentication(process_of(context, token.0)));
     NtStatus::SUCCESS
 }
 
-fn query_session(context: &Context, token: u64, to: At<u32>) -> NtStatus {
-    to.write(context, session_of(process_of(context, token)));
+fn query_session(context: &Context, token: At<AccessToken>, to: At<u32>) -> NtStatus {
+    to.write(context, session_of(process_of(context, token.0)));
     NtStatus::SUCCESS
 }
 
 /// Returns whether a token's process is an administrator.
-fn is_admin(context: &Context, token: u64) -> bool {
-    is_system(process_of(context, token))
+fn is_admin(context: &Context, token: At<AccessToken>) -> bool {
+    is_system(process_of(context, token.0))
 }
 
-fn is_restricted(context: &Context, token: u64) -> bool {
-    process_of(context, token);
+fn is_restricted(context: &Context, token: At<AccessToken>) -> bool {
+    process_of(context, token.0);
     false
 }
 
-fn type_of(context: &Context, token: u64) -> i32 {
-    process_of(context, token);
+fn type_of(context: &Context, token: At<AccessToken>) -> i32 {
+    process_of(context, token.0);
     PRIMARY
 }
 
 /// Opens a handle to the token of a process.
 fn open_of_process(
     context: &Context,
-    process: u64,
+    process: Handle<NtObject>,
     _access: u32,
     _attributes: u32,
     handle: At<u64>,
 ) -> NtResult {
-    handles::must_be_process(context, process)?;
-    let process = handles::target_of(context, process)?;
+    handles::must_be_process(context, process.0)?;
+    let process = handles::target_of(context, process.0)?;
     let object = tokens::of_process(id_of(context, process.object));
     let target = Target { type_name: TYPE, object, close: |_, _| {}, has_reference: false };
     handle.write(context, handles::open(context, target));
@@ -337,13 +338,13 @@ fn open_of_process(
 
 fn open_of_thread(
     context: &Context,
-    thread: u64,
+    thread: Handle<NtObject>,
     _access: u32,
     _as_self: bool,
     _attributes: u32,
     _handle: At<u64>,
 ) -> NtResult {
-    let target = handles::target_of(context, thread)?;
+    let target = handles::target_of(context, thread.0)?;
     let is_thread = target.type_name == "PsThreadType";
     Err(if is_thread { NO_TOKEN } else { NtStatus::OBJECT_TYPE_MISMATCH })
 }

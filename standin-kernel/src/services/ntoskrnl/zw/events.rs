@@ -1,8 +1,15 @@
 //! Events with handles, and optionally with names.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, abi::DispatcherHeader, arena::Block, irql::Irql},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, routine},
+    },
+    ground::{
+        NtResult, NtStatus,
+        abi::{DispatcherHeader, ObjectAttributesNt},
+        arena::Block,
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{
@@ -18,14 +25,8 @@ use crate::{
 };
 use std::collections::HashMap;
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
-pub const ENTRIES: Entries = &[
-    ("ZwCreateEvent", PASSIVE, Routine::of(create)),
-    ("ZwOpenEvent", PASSIVE, Routine::of(open)),
-    ("ZwSetEvent", DISPATCH, Routine::of(set)),
-];
+pub const ENTRIES: Entries =
+    &[routine("ZwCreateEvent", create), routine("ZwOpenEvent", open), routine("ZwSetEvent", set)];
 
 const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
 
@@ -86,7 +87,7 @@ fn create(
     context: &Context,
     handle: At<u64>,
     _mask: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     its_kind: u32,
     state: bool,
 ) -> NtResult<NtStatus> {
@@ -96,7 +97,7 @@ fn create(
     if its_kind > SYNCHRONIZATION {
         return Err(INVALID_PARAMETER_4);
     }
-    let attributes = object_attributes::read_optional(context, attributes)?;
+    let attributes = object_attributes::read_optional(context, attributes.0)?;
     let place = namespace::place_for(context, attributes.as_ref(), TYPE)?;
     let status = place.status();
     let object = create_at(context, place, its_kind, state);
@@ -104,8 +105,13 @@ fn create(
     Ok(status)
 }
 
-fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtResult {
-    let attributes = object_attributes::read(context, attributes)?;
+fn open(
+    context: &Context,
+    handle: At<u64>,
+    _mask: u32,
+    attributes: At<ObjectAttributesNt>,
+) -> NtResult {
+    let attributes = object_attributes::read(context, attributes.0)?;
     let object = namespace::open(context, &attributes, TYPE)?;
     handle.write(context, open_handle(context, object));
     Ok(())
@@ -118,10 +124,10 @@ pub fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
     is_event.then_some(target.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)
 }
 
-fn set(context: &Context, handle: u64, previous: At<i32>) -> NtResult {
+fn set(context: &Context, handle: Handle<NtObject>, previous: At<i32>) -> NtResult {
     /// The priority boost that `ZwSetEvent` gives (wdm.h).
     const EVENT_INCREMENT: i32 = 1;
-    let object = event_of(context, handle)?;
+    let object = event_of(context, handle.0)?;
     header_of(context, object, &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT]);
     previous.write_optional(context, set_state_boosting(context, object, 1, EVENT_INCREMENT));
     Ok(())

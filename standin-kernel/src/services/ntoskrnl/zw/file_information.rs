@@ -6,11 +6,13 @@ use zerocopy::IntoBytes as _;
 
 use super::files::{self, OpenFile, status_of, with_file};
 use crate::{
-    execution::routine::{At, Routine},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
+    },
     ground::{
         NtResult, NtStatus,
         abi::{FileBasic, FileStandard, IoStatusBlock},
-        irql::Irql,
     },
     services::{
         create_parameters::CreateParameters,
@@ -21,7 +23,7 @@ use crate::{
     },
 };
 
-pub const ENTRIES: Entries = &[("ZwQueryInformationFile", Irql::PASSIVE_LEVEL, Routine::of(query))];
+pub const ENTRIES: Entries = &[routine("ZwQueryInformationFile", query)];
 
 /// The information classes.
 mod class {
@@ -114,20 +116,20 @@ fn information(file: &OpenFile, name: &str, kind: u32) -> NtResult<Vec<u8>> {
 /// Describes a file. If the name does not fit, its beginning is stored.
 fn query(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     block: At<IoStatusBlock>,
-    buffer: u64,
+    buffer: Memory,
     length: u32,
     kind: u32,
 ) -> NtResult {
     /// The sizes of `FILE_NAME_INFORMATION` and `FILE_ALL_INFORMATION`, which begin their names.
     const NAME: usize = 8;
     const ALL: usize = 104;
-    let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
+    let target = handles::target(context, handle.0).ok_or(NtStatus::INVALID_HANDLE)?;
     let name = files::name_of(context, target.object).unwrap_or_default();
     let name = name.strip_prefix(files::VOLUME).unwrap_or(&name);
     let name = if name.is_empty() { r"\" } else { name };
-    let bytes = with_file(context, handle, |file| information(file, name, kind))?;
+    let bytes = with_file(context, handle.0, |file| information(file, name, kind))?;
     let least = match kind {
         class::NAME => NAME,
         class::ALL => ALL,
@@ -137,7 +139,7 @@ fn query(
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let stored = bytes.get(..length as usize).unwrap_or(&bytes);
-    context.write_bytes(buffer, stored);
+    context.write_bytes(buffer.0, stored);
     let is_complete = stored.len() == bytes.len();
     let done = if is_complete { Ok(()) } else { Err(NtStatus::BUFFER_OVERFLOW) };
     let status = done.err().unwrap_or(NtStatus::SUCCESS).bits();

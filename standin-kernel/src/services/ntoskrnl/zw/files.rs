@@ -12,13 +12,16 @@ use std::{
 use zerocopy::FromZeros;
 
 use crate::{
-    execution::routine::{At, Routine},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Callback, Handle, Memory, routine},
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DispatcherHeader, FileBasic, FileObject, IoStatusBlock, ObjectAttributesNt},
         arena::Block,
-        irql::Irql,
         memory,
+        opaque::IoDriverCreateContext,
     },
     services::{
         create_parameters::SYNCHRONOUS_IO,
@@ -35,19 +38,17 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ZwCreateFile", PASSIVE, Routine::of(create)),
-    ("IoCreateFile", PASSIVE, Routine::of(create_for_driver)),
-    ("IoCreateFileEx", PASSIVE, Routine::of(create_for_driver_with_context)),
-    ("IoCreateFileSpecifyDeviceObjectHint", PASSIVE, Routine::of(create_for_driver_with_context)),
-    ("ZwOpenFile", PASSIVE, Routine::of(open)),
-    ("ZwReadFile", PASSIVE, Routine::of(read)),
-    ("ZwWriteFile", PASSIVE, Routine::of(write)),
-    ("ZwFlushBuffersFile", PASSIVE, Routine::of(flush)),
-    ("ZwSetInformationFile", PASSIVE, Routine::of(set)),
-    ("ZwDeleteFile", PASSIVE, Routine::of(delete)),
+    routine("ZwCreateFile", create),
+    routine("IoCreateFile", create_for_driver),
+    routine("IoCreateFileEx", create_for_driver_with_context),
+    routine("IoCreateFileSpecifyDeviceObjectHint", create_for_driver_with_context),
+    routine("ZwOpenFile", open),
+    routine("ZwReadFile", read),
+    routine("ZwWriteFile", write),
+    routine("ZwFlushBuffersFile", flush),
+    routine("ZwSetInformationFile", set),
+    routine("ZwDeleteFile", delete),
 ];
 
 const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
@@ -253,17 +254,17 @@ fn create(
     context: &Context,
     handle: At<u64>,
     access: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
-    _size: u64,
+    _size: At<i64>,
     _kind: u32,
     share: u32,
     disposition: u32,
     options: u32,
-    _extended: u64,
+    _extended: Memory,
     _extended_size: u32,
 ) -> NtResult {
-    open_by(context, handle, attributes, block, [access, share, disposition, options])
+    open_by(context, handle, attributes.0, block, [access, share, disposition, options])
 }
 
 /// Opens or creates a file for a driver. The options and the driver's context determine which checks and
@@ -273,24 +274,24 @@ fn create_for_driver_with_context(
     context: &Context,
     handle: At<u64>,
     access: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
-    _size: u64,
+    _size: At<i64>,
     _kind: u32,
     share: u32,
     disposition: u32,
     options: u32,
-    _extended: u64,
+    _extended: Memory,
     _extended_size: u32,
     file_type: i32,
-    _parameters: u64,
+    _parameters: Memory,
     _io_options: u32,
-    _driver_context: u64,
+    _driver_context: At<IoDriverCreateContext>,
 ) -> NtResult {
     if file_type != 0 {
         context.stop_for_unprovided("for a named pipe or a mailslot");
     }
-    open_by(context, handle, attributes, block, [access, share, disposition, options])
+    open_by(context, handle, attributes.0, block, [access, share, disposition, options])
 }
 
 #[expect(clippy::too_many_arguments, reason = "the DDI has them")]
@@ -298,22 +299,36 @@ fn create_for_driver(
     context: &Context,
     handle: At<u64>,
     access: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
-    size: u64,
+    size: At<i64>,
     kind: u32,
     share: u32,
     disposition: u32,
     options: u32,
-    extended: u64,
+    extended: Memory,
     extended_size: u32,
     file_type: i32,
-    parameters: u64,
+    parameters: Memory,
     io_options: u32,
 ) -> NtResult {
     create_for_driver_with_context(
-        context, handle, access, attributes, block, size, kind, share, disposition, options,
-        extended, extended_size, file_type, parameters, io_options, 0,
+        context,
+        handle,
+        access,
+        attributes,
+        block,
+        size,
+        kind,
+        share,
+        disposition,
+        options,
+        extended,
+        extended_size,
+        file_type,
+        parameters,
+        io_options,
+        At::NULL,
     )
 }
 
@@ -321,14 +336,14 @@ fn open(
     context: &Context,
     handle: At<u64>,
     access: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
     share: u32,
     options: u32,
 ) -> NtResult {
     /// `FILE_OPEN`.
     const OPEN: u32 = 1;
-    open_by(context, handle, attributes, block, [access, share, OPEN, options])
+    open_by(context, handle, attributes.0, block, [access, share, OPEN, options])
 }
 
 fn open_by(
@@ -523,7 +538,7 @@ pub fn duplicate(context: &Context, handle: u64) -> NtResult<File> {
 fn offset_at(context: &Context, address: At<i64>) -> Option<u64> {
     /// `FILE_USE_FILE_POINTER_POSITION`.
     const CURRENT: i64 = -2;
-    if address.0 == 0 {
+    if address.is_null() {
         return None;
     }
     let offset = address.read(context);
@@ -535,19 +550,19 @@ const AT_END: u64 = u64::MAX;
 
 fn read(
     context: &Context,
-    handle: u64,
-    event: u64,
-    _routine: u64,
-    _argument: u64,
+    handle: Handle<NtObject>,
+    event: Handle<NtObject>,
+    _routine: Callback,
+    _argument: Memory,
     block: At<IoStatusBlock>,
-    buffer: u64,
+    buffer: Memory,
     length: u32,
     offset: At<i64>,
-    _key: u64,
+    _key: At<u32>,
 ) -> NtResult {
-    let event = events::reset_optional(context, event)?;
+    let event = events::reset_optional(context, event.0)?;
     let offset = offset_at(context, offset);
-    let read = with_file(context, handle, |file| {
+    let read = with_file(context, handle.0, |file| {
         let start = start_of(file, offset)?;
         let open = file.file.as_mut().ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
         let mut bytes = Vec::new();
@@ -564,7 +579,7 @@ fn read(
         Ok(bytes)
     });
     let done = read.map(|bytes| {
-        context.write_bytes(buffer, &bytes);
+        context.write_bytes(buffer.0, &bytes);
         bytes.len() as u64
     });
     finish_transfer(context, block, done, event)
@@ -614,20 +629,20 @@ fn start_of(file: &OpenFile, offset: Option<u64>) -> NtResult<u64> {
 
 fn write(
     context: &Context,
-    handle: u64,
-    event: u64,
-    _routine: u64,
-    _argument: u64,
+    handle: Handle<NtObject>,
+    event: Handle<NtObject>,
+    _routine: Callback,
+    _argument: Memory,
     block: At<IoStatusBlock>,
-    buffer: u64,
+    buffer: Memory,
     length: u32,
     offset: At<i64>,
-    _key: u64,
+    _key: At<u32>,
 ) -> NtResult {
-    let event = events::reset_optional(context, event)?;
+    let event = events::reset_optional(context, event.0)?;
     let offset = offset_at(context, offset);
-    let bytes = context.read_bytes(buffer, length as usize);
-    let written = with_file(context, handle, |file| {
+    let bytes = context.read_bytes(buffer.0, length as usize);
+    let written = with_file(context, handle.0, |file| {
         let start = start_of(file, if only_appends(file.access) { Some(AT_END) } else { offset })?;
         let open = file.file.as_mut().ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
         let done = open.seek(SeekFrom::Start(start)).and_then(|_| open.write_all(&bytes));
@@ -640,8 +655,8 @@ fn write(
     finish_transfer(context, block, written, event)
 }
 
-fn flush(context: &Context, handle: u64, block: At<IoStatusBlock>) -> NtResult {
-    finish_with_handle(context, block, with_file(context, handle, |_| Ok(0)))
+fn flush(context: &Context, handle: Handle<NtObject>, block: At<IoStatusBlock>) -> NtResult {
+    finish_with_handle(context, block, with_file(context, handle.0, |_| Ok(0)))
 }
 
 /// The information classes that can be set.
@@ -655,9 +670,9 @@ mod class {
 
 fn set(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     block: At<IoStatusBlock>,
-    buffer: u64,
+    buffer: Memory,
     length: u32,
     kind: u32,
 ) -> NtResult {
@@ -672,11 +687,11 @@ fn set(
     }
     let value: u64 = match kind {
         class::BASIC => 0,
-        class::DISPOSITION => u64::from(context.read::<u8>(buffer)),
-        _ => context.read(buffer),
+        class::DISPOSITION => u64::from(context.read::<u8>(buffer.0)),
+        _ => context.read(buffer.0),
     };
     let folder = context.with_state(|files: &mut Files| files.folder.clone());
-    let done = with_file(context, handle, |file| match kind {
+    let done = with_file(context, handle.0, |file| match kind {
         // The host determines the times, attributes and allocation of files.
         class::BASIC | class::ALLOCATION => Ok(()),
         class::DISPOSITION if value != 0 && folder.as_ref() == Some(&file.path) => {
@@ -702,9 +717,9 @@ fn set(
 }
 
 /// Deletes the file with this name.
-fn delete(context: &Context, attributes: u64) -> NtResult {
+fn delete(context: &Context, attributes: At<ObjectAttributesNt>) -> NtResult {
     let wanted = [access::DELETE, 7, 1, option::DELETE_ON_CLOSE];
-    let (file, _) = open_path(context, path_of(context, attributes)?, wanted)?;
+    let (file, _) = open_path(context, path_of(context, attributes.0)?, wanted)?;
     close(context, file);
     Ok(())
 }

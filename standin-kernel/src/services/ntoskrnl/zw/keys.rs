@@ -7,12 +7,14 @@ use super::{
     key_operations::{self, Information, Operation},
 };
 use crate::{
-    execution::routine::{At, Routine},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
+    },
     ground::{
         NtResult, NtStatus,
         abi::{ObjectAttributesNt, UnicodeString},
         arena::Block,
-        irql::Irql,
     },
     services::{
         managers::registry::store::{KeyId, NewKey},
@@ -29,19 +31,17 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 /// The key from which absolute names start.
 const ROOT: &str = r"\REGISTRY";
 
 pub const ENTRIES: Entries = &[
-    ("ZwOpenKey", PASSIVE, Routine::of(open)),
-    ("ZwOpenKeyEx", PASSIVE, Routine::of(open_with_options)),
-    ("ZwCreateKey", PASSIVE, Routine::of(create)),
-    ("ZwDeleteKey", PASSIVE, Routine::of(delete)),
-    ("ZwFlushKey", PASSIVE, Routine::of(flush)),
-    ("ZwQueryKey", PASSIVE, Routine::of(query)),
-    ("ZwEnumerateKey", PASSIVE, Routine::of(enumerate)),
+    routine("ZwOpenKey", open),
+    routine("ZwOpenKeyEx", open_with_options),
+    routine("ZwCreateKey", create),
+    routine("ZwDeleteKey", delete),
+    routine("ZwFlushKey", flush),
+    routine("ZwQueryKey", query),
+    routine("ZwEnumerateKey", enumerate),
 ];
 
 /// Options of keys (`REG_OPTION_*`).
@@ -192,7 +192,12 @@ fn start(context: &Context, attributes: &Attributes) -> NtResult<Option<KeyId>> 
     key_of(context, attributes.root).map(Some)
 }
 
-fn open(context: &Context, handle: At<u64>, mask: u32, attributes: u64) -> NtResult {
+fn open(
+    context: &Context,
+    handle: At<u64>,
+    mask: u32,
+    attributes: At<ObjectAttributesNt>,
+) -> NtResult {
     open_with_options(context, handle, mask, attributes, 0)
 }
 
@@ -293,13 +298,13 @@ fn open_key(
         if done.is_ok() && number_of(context, found).is_some() { found } else { 0 }
     };
     let done = key_operations::notify(context, operation, &information, perform, object);
-    handles::dereference(context, root);
+    handles::dereference(context, At::new(root));
     done?;
     // A callback that changes a success to a failure releases the reference to the object. A callback that
     // opens the key itself transfers its reference.
     let object = object(done);
     handle.write(context, open_object(context, object));
-    handles::dereference(context, object);
+    handles::dereference(context, At::new(object));
     Ok(())
 }
 
@@ -307,7 +312,7 @@ fn open_with_options(
     context: &Context,
     handle: At<u64>,
     mask: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     options: u32,
 ) -> NtResult {
     if options & !option::LEGAL_TO_OPEN != 0 {
@@ -315,7 +320,7 @@ fn open_with_options(
     }
     check_options(context, options);
     let request = Request { mask, options, class: 0, disposition: 0 };
-    open_key(context, Operation::OPEN_KEY, handle, attributes, &request, |start, attributes| {
+    open_key(context, Operation::OPEN_KEY, handle, attributes.0, &request, |start, attributes| {
         context.registry().open(start, &attributes.name)
     })
 }
@@ -334,9 +339,9 @@ fn create(
     context: &Context,
     handle: At<u64>,
     mask: u32,
-    attributes: u64,
+    attributes: At<ObjectAttributesNt>,
     _title: u32,
-    class: u64,
+    class: At<UnicodeString>,
     options: u32,
     disposition: At<u32>,
 ) -> NtResult {
@@ -344,10 +349,10 @@ fn create(
         return Err(NtStatus::INVALID_PARAMETER);
     }
     check_options(context, options);
-    let request = Request { mask, options, class, disposition: disposition.0 };
-    let class = if class == 0 { String::new() } else { read_unicode_string(context, class) };
+    let request = Request { mask, options, class: class.0, disposition: disposition.0 };
+    let class = if class.is_null() { String::new() } else { read_unicode_string(context, class.0) };
     let new = NewKey { class: &class, is_volatile: options & option::VOLATILE != 0 };
-    open_key(context, Operation::CREATE_KEY, handle, attributes, &request, |start, attributes| {
+    open_key(context, Operation::CREATE_KEY, handle, attributes.0, &request, |start, attributes| {
         let (key, is_new) = create_named(context, start, attributes, new)?;
         disposition.write_optional(context, if is_new { NEW } else { EXISTING });
         Ok(key)
@@ -371,46 +376,46 @@ fn create_named(
 }
 
 /// Deletes a key. Its handles remain open, but can only be closed.
-fn delete(context: &Context, handle: u64) -> NtResult {
-    notify_for(context, Operation::DELETE_KEY, handle, &[], |key| context.registry().delete(key))
+fn delete(context: &Context, handle: Handle<NtObject>) -> NtResult {
+    notify_for(context, Operation::DELETE_KEY, handle.0, &[], |key| context.registry().delete(key))
 }
 
 /// Checks the handle. There is nothing to flush, because the registry exists only in memory.
-fn flush(context: &Context, handle: u64) -> NtResult {
-    notify_for(context, Operation::FLUSH_KEY, handle, &[], |_| Ok(()))
+fn flush(context: &Context, handle: Handle<NtObject>) -> NtResult {
+    notify_for(context, Operation::FLUSH_KEY, handle.0, &[], |_| Ok(()))
 }
 
 fn query(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     class: u32,
-    buffer: u64,
+    buffer: Memory,
     length: u32,
     result_length: At<u32>,
 ) -> NtResult {
     information::check_key_class(context, class, true)?;
-    let words = [class.into(), buffer, length.into(), result_length.0];
-    notify_for(context, Operation::QUERY_KEY, handle, &words, |key| {
+    let words = [class.into(), buffer.0, length.into(), result_length.0];
+    notify_for(context, Operation::QUERY_KEY, handle.0, &words, |key| {
         let information = information::of_key(context.registry(), key, class)?;
-        information::give(context, &information, (buffer, length), result_length)
+        information::give(context, &information, (buffer.0, length), result_length)
     })
 }
 
 fn enumerate(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     index: u32,
     class: u32,
-    buffer: u64,
+    buffer: Memory,
     length: u32,
     result_length: At<u32>,
 ) -> NtResult {
     information::check_key_class(context, class, false)?;
-    let words = indexed_words(index, class, (buffer, length), result_length);
-    notify_for(context, Operation::ENUMERATE_KEY, handle, &words, |key| {
+    let words = indexed_words(index, class, (buffer.0, length), result_length);
+    notify_for(context, Operation::ENUMERATE_KEY, handle.0, &words, |key| {
         let key = context.registry().subkey(key, index)?;
         let information = information::of_key(context.registry(), key, class)?;
-        information::give(context, &information, (buffer, length), result_length)
+        information::give(context, &information, (buffer.0, length), result_length)
     })
 }
 

@@ -6,8 +6,11 @@ use super::{
     keys::{indexed_words, notify_for},
 };
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, Memory, routine},
+    },
+    ground::{NtResult, NtStatus, abi::UnicodeString},
     services::{
         managers::registry::{
             store::KeyId,
@@ -18,13 +21,11 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("ZwQueryValueKey", PASSIVE, Routine::of(query)),
-    ("ZwEnumerateValueKey", PASSIVE, Routine::of(enumerate)),
-    ("ZwSetValueKey", PASSIVE, Routine::of(set)),
-    ("ZwDeleteValueKey", PASSIVE, Routine::of(delete)),
+    routine("ZwQueryValueKey", query),
+    routine("ZwEnumerateValueKey", enumerate),
+    routine("ZwSetValueKey", set),
+    routine("ZwDeleteValueKey", delete),
 ];
 
 /// Returns the value name at an address that the driver passed. Trailing zeros are ignored.
@@ -35,37 +36,37 @@ fn name_at(context: &Context, address: u64) -> String {
 
 fn query(
     context: &Context,
-    handle: u64,
-    name: u64,
+    handle: Handle<NtObject>,
+    name: At<UnicodeString>,
     class: u32,
-    buffer: u64,
+    buffer: Memory,
     length: u32,
     result_length: At<u32>,
 ) -> NtResult {
     information::check_value_class(context, class)?;
-    let words = [name, class.into(), buffer, length.into(), result_length.0];
-    notify_for(context, Operation::QUERY_VALUE, handle, &words, |key| {
-        let (name, value) = context.registry().value(key, &name_at(context, name))?;
+    let words = [name.0, class.into(), buffer.0, length.into(), result_length.0];
+    notify_for(context, Operation::QUERY_VALUE, handle.0, &words, |key| {
+        let (name, value) = context.registry().value(key, &name_at(context, name.0))?;
         let information = information::of_value(&name, &value, class);
-        information::give(context, &information, (buffer, length), result_length)
+        information::give(context, &information, (buffer.0, length), result_length)
     })
 }
 
 fn enumerate(
     context: &Context,
-    handle: u64,
+    handle: Handle<NtObject>,
     index: u32,
     class: u32,
-    buffer: u64,
+    buffer: Memory,
     length: u32,
     result_length: At<u32>,
 ) -> NtResult {
     information::check_value_class(context, class)?;
-    let words = indexed_words(index, class, (buffer, length), result_length);
-    notify_for(context, Operation::ENUMERATE_VALUE, handle, &words, |key| {
+    let words = indexed_words(index, class, (buffer.0, length), result_length);
+    notify_for(context, Operation::ENUMERATE_VALUE, handle.0, &words, |key| {
         let (name, value) = context.registry().value_at(key, index)?;
         let information = information::of_value(&name, &value, class);
-        information::give(context, &information, (buffer, length), result_length)
+        information::give(context, &information, (buffer.0, length), result_length)
     })
 }
 
@@ -87,23 +88,23 @@ pub fn set_value(
 
 fn set(
     context: &Context,
-    handle: u64,
-    name: u64,
+    handle: Handle<NtObject>,
+    name: At<UnicodeString>,
     title: u32,
     kind: u32,
-    data: u64,
+    data: Memory,
     length: u32,
 ) -> NtResult {
-    let words = [name, u64::from(title) | u64::from(kind) << 32, data, length.into()];
-    notify_for(context, Operation::SET_VALUE, handle, &words, |key| {
+    let words = [name.0, u64::from(title) | u64::from(kind) << 32, data.0, length.into()];
+    notify_for(context, Operation::SET_VALUE, handle.0, &words, |key| {
         // If there is no name, the routine sets the key's default value.
-        let name = if name == 0 { String::new() } else { name_at(context, name) };
-        set_value(context, key, &name, kind, (data, length))
+        let name = if name.is_null() { String::new() } else { name_at(context, name.0) };
+        set_value(context, key, &name, kind, (data.0, length))
     })
 }
 
-fn delete(context: &Context, handle: u64, name: u64) -> NtResult {
-    notify_for(context, Operation::DELETE_VALUE, handle, &[name], |key| {
-        context.registry().remove_value(key, &name_at(context, name))
+fn delete(context: &Context, handle: Handle<NtObject>, name: At<UnicodeString>) -> NtResult {
+    notify_for(context, Operation::DELETE_VALUE, handle.0, &[name.0], |key| {
+        context.registry().remove_value(key, &name_at(context, name.0))
     })
 }

@@ -3,8 +3,11 @@
 use std::collections::HashSet;
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Handle, routine},
+    },
+    ground::{NtResult, NtStatus},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::dispatcher,
@@ -14,8 +17,8 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("ZwWaitForSingleObject", Irql::DISPATCH_LEVEL, Routine::of(wait)),
-    ("ZwWaitForMultipleObjects", Irql::DISPATCH_LEVEL, Routine::of(wait_for_several)),
+    routine("ZwWaitForSingleObject", wait),
+    routine("ZwWaitForMultipleObjects", wait_for_several),
 ];
 
 const INVALID_PARAMETER_MIX: NtStatus = NtStatus::from_bits(0xC000_0030);
@@ -34,9 +37,14 @@ fn waitable(context: &Context, handle: u64) -> NtResult<u64> {
     }
 }
 
-fn wait(context: &Context, handle: u64, _alertable: bool, timeout: At<i64>) -> NtResult<NtStatus> {
+fn wait(
+    context: &Context,
+    handle: Handle<NtObject>,
+    _alertable: bool,
+    timeout: At<i64>,
+) -> NtResult<NtStatus> {
     let timeout = timeout.read_optional(context);
-    let object = waitable(context, handle)?;
+    let object = waitable(context, handle.0)?;
     Ok(dispatcher::wait(context, vec![object], false, timeout))
 }
 
@@ -44,7 +52,7 @@ fn wait(context: &Context, handle: u64, _alertable: bool, timeout: At<i64>) -> N
 fn wait_for_several(
     context: &Context,
     count: u32,
-    handles: u64,
+    handles: At<u64>,
     wait_type: u32,
     _alertable: bool,
     timeout: At<i64>,
@@ -61,7 +69,7 @@ fn wait_for_several(
         return Err(INVALID_PARAMETER_3);
     }
     let timeout = timeout.read_optional(context);
-    let handle = |number: u32| context.read(handles.wrapping_add(u64::from(number) * 8));
+    let handle = |number: u32| context.read(handles.0.wrapping_add(u64::from(number) * 8));
     let objects = (0..count).map(|number| waitable(context, handle(number)));
     let objects = objects.collect::<NtResult<Vec<u64>>>()?;
     let different: HashSet<&u64> = objects.iter().collect();

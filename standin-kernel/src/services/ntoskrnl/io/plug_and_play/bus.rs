@@ -11,7 +11,7 @@ use super::{
     sent::note_reached,
 };
 use crate::{
-    execution::routine::low_half,
+    execution::routine::{At, low_half},
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, Irp, IrpStack},
@@ -172,7 +172,7 @@ fn target_relation(context: &Context, physical: u64, kind: u32) -> Option<(NtSta
     if kind != TARGET {
         return None;
     }
-    handles::reference(context, physical);
+    handles::reference(context, At::new(physical));
     let value = DeviceRelations { count: 1, reserved: 0, objects: [physical] };
     Some(give(context, value.as_bytes()))
 }

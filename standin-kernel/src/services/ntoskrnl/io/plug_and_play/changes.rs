@@ -2,19 +2,17 @@
 
 use super::life;
 use crate::{
-    execution::routine::Routine,
-    ground::irql::Irql,
+    execution::routine::{At, routine},
+    ground::abi::DeviceObject,
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::threads,
     },
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoInvalidateDeviceState", DISPATCH, Routine::of(invalidate_state)),
-    ("IoInvalidateDeviceRelations", DISPATCH, Routine::of(invalidate_relations)),
+    routine("IoInvalidateDeviceState", invalidate_state),
+    routine("IoInvalidateDeviceRelations", invalidate_relations),
 ];
 
 /// Bugchecks if no stack's physical device is at the address.
@@ -25,17 +23,17 @@ fn must_be_physical(context: &Context, device: u64) {
 }
 
 /// Makes the Plug and Play manager query a device's state later, on a separate thread.
-fn invalidate_state(context: &Context, physical: u64) {
-    must_be_physical(context, physical);
+fn invalidate_state(context: &Context, physical: At<DeviceObject>) {
+    must_be_physical(context, physical.0);
     let routine = context.call().return_address;
-    threads::queue_body(context, routine, move |context| life::state_changed(context, physical));
+    threads::queue_body(context, routine, move |context| life::state_changed(context, physical.0));
 }
 
 /// Makes the Plug and Play manager query a device's relations later, on a separate thread.
-fn invalidate_relations(context: &Context, physical: u64, kind: u32) {
-    must_be_physical(context, physical);
+fn invalidate_relations(context: &Context, physical: At<DeviceObject>, kind: u32) {
+    must_be_physical(context, physical.0);
     let routine = context.call().return_address;
     threads::queue_body(context, routine, move |context| {
-        life::relations_changed(context, physical, kind);
+        life::relations_changed(context, physical.0, kind);
     });
 }

@@ -1,8 +1,14 @@
 //! The routines that register, enable and find device interfaces, and access properties.
 
+use etl_file::Guid;
+
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, irql::Irql},
+    execution::routine::{At, Memory, routine},
+    ground::{
+        NtResult, NtStatus,
+        abi::{DeviceObject, UnicodeString},
+        opaque::PropertyKey,
+    },
     services::{
         managers::{
             device_properties::{self, KeyedProperty, PropertyName, named},
@@ -14,16 +20,14 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoRegisterDeviceInterface", PASSIVE, Routine::of(register)),
-    ("IoSetDeviceInterfaceState", PASSIVE, Routine::of(set_state)),
-    ("IoGetDeviceInterfaces", PASSIVE, Routine::of(list)),
-    ("IoSetDevicePropertyData", PASSIVE, Routine::of(set_device_property)),
-    ("IoGetDevicePropertyData", PASSIVE, Routine::of(get_device_property)),
-    ("IoSetDeviceInterfacePropertyData", PASSIVE, Routine::of(set_property)),
-    ("IoGetDeviceInterfacePropertyData", PASSIVE, Routine::of(get_property)),
+    routine("IoRegisterDeviceInterface", register),
+    routine("IoSetDeviceInterfaceState", set_state),
+    routine("IoGetDeviceInterfaces", list),
+    routine("IoSetDevicePropertyData", set_device_property),
+    routine("IoGetDevicePropertyData", get_device_property),
+    routine("IoSetDeviceInterfacePropertyData", set_property),
+    routine("IoGetDeviceInterfacePropertyData", get_property),
 ];
 
 /// The pool tag of the Plug and Play manager's memory that drivers free.
@@ -63,15 +67,15 @@ fn allocate(context: &Context, size: usize) -> NtResult<u64> {
 
 fn register(
     context: &Context,
-    physical: u64,
-    class: u64,
-    reference: u64,
+    physical: At<DeviceObject>,
+    class: At<Guid>,
+    reference: At<UnicodeString>,
     name: At<UnicodeString>,
 ) -> NtResult<NtStatus> {
-    let class: [u8; 16] = context.read(class);
+    let class: [u8; 16] = context.read(class.0);
     let reference =
-        if reference == 0 { String::new() } else { read_unicode_string(context, reference) };
-    let node = context.devices().node(physical);
+        if reference.is_null() { String::new() } else { read_unicode_string(context, reference.0) };
+    let node = context.devices().node(physical.0);
     let node = node.filter(|_| !reference.contains(['\\', '/']));
     let node = node.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     let link = link(&node.instance, class, &reference);
@@ -80,15 +84,15 @@ fn register(
         u16::try_from(bytes.len()).map_err(|_| NtStatus::INVALID_DEVICE_REQUEST)?;
     let buffer = allocate(context, bytes.len())?;
     let exists = find(context, &link).is_ok();
-    context.devices().add_interface(physical, class, &reference);
+    context.devices().add_interface(physical.0, class, &reference);
     context.write_bytes(buffer, &bytes);
     let value = UnicodeString { length: maximum_length - 2, maximum_length, reserved: 0, buffer };
     name.write(context, value);
     Ok(if exists { NtStatus::OBJECT_NAME_EXISTS } else { NtStatus::SUCCESS })
 }
 
-fn set_state(context: &Context, name: u64, enable: bool) -> NtResult<NtStatus> {
-    let name = name_at(context, name)?;
+fn set_state(context: &Context, name: At<UnicodeString>, enable: bool) -> NtResult<NtStatus> {
+    let name = name_at(context, name.0)?;
     if !is_link(&name) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
@@ -103,11 +107,17 @@ fn set_state(context: &Context, name: u64, enable: bool) -> NtResult<NtStatus> {
 }
 
 /// Stores a list of the symbolic links of a class's interfaces. The driver frees the list.
-fn list(context: &Context, class: u64, physical: u64, flags: u32, links: At<u64>) -> NtResult {
+fn list(
+    context: &Context,
+    class: At<Guid>,
+    physical: At<DeviceObject>,
+    flags: u32,
+    links: At<u64>,
+) -> NtResult {
     /// `DEVICE_INTERFACE_INCLUDE_NONACTIVE`.
     const INCLUDE_NONACTIVE: u32 = 1;
-    let class: [u8; 16] = context.read(class);
-    if physical != 0 && context.devices().node(physical).is_none() {
+    let class: [u8; 16] = context.read(class.0);
+    if !physical.is_null() && context.devices().node(physical.0).is_none() {
         links.write(context, 0_u64);
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
@@ -115,7 +125,7 @@ fn list(context: &Context, class: u64, physical: u64, flags: u32, links: At<u64>
     let mut all = context.devices().interfaces();
     all.retain(|one| {
         one.class == class
-            && (physical == 0 || one.physical == physical)
+            && (physical.is_null() || one.physical == physical.0)
             && (every_one || (one.is_enabled && one.is_started))
     });
     let mut bytes: Vec<u8> = all.iter().flat_map(|one| text_bytes(&one.link())).collect();
@@ -146,29 +156,29 @@ fn device_property(
 /// Sets a property, or deletes it if there are no data.
 fn set_property(
     context: &Context,
-    name: u64,
-    key: u64,
+    name: At<UnicodeString>,
+    key: At<PropertyKey>,
     locale: u32,
     _flags: u32,
     kind: u32,
     size: u32,
-    data: u64,
+    data: Memory,
 ) -> NtResult {
-    store(context, property(context, name, key, locale)?, (kind, size, data));
+    store(context, property(context, name.0, key.0, locale)?, (kind, size, data.0));
     Ok(())
 }
 
 fn set_device_property(
     context: &Context,
-    physical: u64,
-    key: u64,
+    physical: At<DeviceObject>,
+    key: At<PropertyKey>,
     locale: u32,
     _flags: u32,
     kind: u32,
     size: u32,
-    data: u64,
+    data: Memory,
 ) -> NtResult {
-    store(context, device_property(context, physical, key, locale)?, (kind, size, data));
+    store(context, device_property(context, physical.0, key.0, locale)?, (kind, size, data.0));
     Ok(())
 }
 
@@ -179,39 +189,39 @@ fn store(context: &Context, property: PropertyName, (kind, size, data): (u32, u3
 
 fn get_property(
     context: &Context,
-    name: u64,
-    key: u64,
+    name: At<UnicodeString>,
+    key: At<PropertyKey>,
     locale: u32,
     _flags: u32,
     size: u32,
-    data: u64,
+    data: Memory,
     required: At<u32>,
     kind: At<u32>,
 ) -> NtResult {
-    let found = context.registry().properties.get(&property(context, name, key, locale)?);
-    load(context, found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?, (size, data), required, kind)
+    let found = context.registry().properties.get(&property(context, name.0, key.0, locale)?);
+    load(context, found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?, (size, data.0), required, kind)
 }
 
 fn get_device_property(
     context: &Context,
-    physical: u64,
-    key: u64,
+    physical: At<DeviceObject>,
+    key: At<PropertyKey>,
     locale: u32,
     _flags: u32,
     size: u32,
-    data: u64,
+    data: Memory,
     required: At<u32>,
     kind: At<u32>,
 ) -> NtResult {
-    let property = device_property(context, physical, key, locale)?;
+    let property = device_property(context, physical.0, key.0, locale)?;
     let found = match context.registry().properties.get(&property) {
         Some(found) => found,
         None => device_properties::of_system(&property.1, &property.0, |number| {
             let missing = Err(NtStatus::OBJECT_NAME_NOT_FOUND);
-            context.devices().property(physical, number).unwrap_or(missing)
+            context.devices().property(physical.0, number).unwrap_or(missing)
         })?,
     };
-    load(context, found, (size, data), required, kind)
+    load(context, found, (size, data.0), required, kind)
 }
 
 fn load(

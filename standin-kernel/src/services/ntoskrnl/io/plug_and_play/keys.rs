@@ -2,11 +2,10 @@
 
 use super::interfaces::find;
 use crate::{
-    execution::routine::{At, Routine},
+    execution::routine::{At, routine},
     ground::{
         NtResult, NtStatus,
-        abi::{DriverExtension, DriverObject},
-        irql::Irql,
+        abi::{DeviceObject, DriverExtension, DriverObject, UnicodeString},
     },
     services::{
         managers::registry::paths::{device_path, parameters_path, service_path},
@@ -18,12 +17,10 @@ use crate::{
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("IoOpenDeviceRegistryKey", PASSIVE, Routine::of(open_device_key)),
-    ("IoOpenDeviceInterfaceRegistryKey", PASSIVE, Routine::of(open_interface_key)),
-    ("IoOpenDriverRegistryKey", PASSIVE, Routine::of(open_driver_key)),
+    routine("IoOpenDeviceRegistryKey", open_device_key),
+    routine("IoOpenDeviceInterfaceRegistryKey", open_interface_key),
+    routine("IoOpenDriverRegistryKey", open_driver_key),
 ];
 
 /// Opens a key, creates it if necessary, and stores its handle.
@@ -33,24 +30,29 @@ fn open(context: &Context, path: &str, mask: u32, handle: At<u64>) -> NtResult {
 
 fn open_device_key(
     context: &Context,
-    physical: u64,
+    physical: At<DeviceObject>,
     kind: u32,
     mask: u32,
     handle: At<u64>,
 ) -> NtResult {
-    let node = context.devices().node(physical).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    let node = context.devices().node(physical.0).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     let path = device_path(&node.instance, &node.driver_key, kind);
     open(context, &path.ok_or(NtStatus::INVALID_PARAMETER)?, mask, handle)
 }
 
-fn open_interface_key(context: &Context, link: u64, mask: u32, handle: At<u64>) -> NtResult {
-    let found = find(context, &read_unicode_string(context, link))?;
+fn open_interface_key(
+    context: &Context,
+    link: At<UnicodeString>,
+    mask: u32,
+    handle: At<u64>,
+) -> NtResult {
+    let found = find(context, &read_unicode_string(context, link.0))?;
     open(context, &found.key(), mask, handle)
 }
 
 fn open_driver_key(
     context: &Context,
-    driver: u64,
+    driver: At<DriverObject>,
     kind: u32,
     mask: u32,
     flags: u32,
@@ -60,7 +62,7 @@ fn open_driver_key(
     const PARAMETERS: u32 = 0;
     const STATE: u32 = 1;
     const SHARED_STATE: u32 = 2;
-    let service = service_of(context, driver);
+    let service = service_of(context, driver.0);
     // Microsoft does not document the locations of the state keys.
     let path = match kind {
         PARAMETERS if flags == 0 => parameters_path(&service),

@@ -1,23 +1,23 @@
 //! The routine that queries a device property.
 
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, Memory, routine},
+    ground::{NtResult, NtStatus, abi::DeviceObject},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-pub const ENTRIES: Entries = &[("IoGetDeviceProperty", Irql::PASSIVE_LEVEL, Routine::of(get))];
+pub const ENTRIES: Entries = &[routine("IoGetDeviceProperty", get)];
 
 /// Stores a property of the device with this physical `DEVICE_OBJECT`, and the property's length.
 fn get(
     context: &Context,
-    physical: u64,
+    physical: At<DeviceObject>,
     property: u32,
     length: u32,
-    buffer: u64,
+    buffer: Memory,
     needed: At<u32>,
 ) -> NtResult {
-    let found = context.devices().property(physical, property);
+    let found = context.devices().property(physical.0, property);
     // Only physical device objects are accepted.
     let found = found.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     let size = found.as_ref().map_or(0, Vec::len);
@@ -26,6 +26,6 @@ fn get(
     if (length as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    context.write_bytes(buffer, &bytes);
+    context.write_bytes(buffer.0, &bytes);
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::{
     sent::{Outcome, Request, send},
 };
 use crate::{
+    execution::routine::At,
     ground::{
         arena::Block,
         pnp_abi::{DeviceCapabilities, DeviceRelations},
@@ -102,6 +103,6 @@ fn release_relations(context: &Context, relations: u64) {
                 ),
             );
         }
-        handles::dereference(context, object);
+        handles::dereference(context, At::new(object));
     }
 }

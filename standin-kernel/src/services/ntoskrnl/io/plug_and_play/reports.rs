@@ -2,8 +2,8 @@
 //! driver has registered.
 
 use crate::{
-    execution::routine::Routine,
-    ground::{NtResult, NtStatus, irql::Irql},
+    execution::routine::{At, Callback, Memory, routine},
+    ground::{NtResult, NtStatus, abi::DeviceObject},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::threads::queue_body,
@@ -11,8 +11,8 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("IoReportTargetDeviceChange", Irql::PASSIVE_LEVEL, Routine::of(report)),
-    ("IoReportTargetDeviceChangeAsynchronous", Irql::DISPATCH_LEVEL, Routine::of(report_later)),
+    routine("IoReportTargetDeviceChange", report),
+    routine("IoReportTargetDeviceChangeAsynchronous", report_later),
 ];
 
 /// The first numbers of the events that only the system reports: `GUID_TARGET_DEVICE_QUERY_REMOVE`,
@@ -25,12 +25,12 @@ const OF_SYSTEM_REST: [u32; 3] = [0x11D0_46F0, 0x6000_8FB0, 0x3F05_1397];
 const HEADER: u16 = 36;
 
 /// Checks a report.
-fn report(context: &Context, physical: u64, notification: u64) -> NtResult {
-    if context.devices().node(physical).is_none() {
+fn report(context: &Context, physical: At<DeviceObject>, notification: Memory) -> NtResult {
+    if context.devices().node(physical.0).is_none() {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let [version, size]: [u16; 2] = context.read(notification);
-    let event: [u32; 4] = context.read(notification + 4);
+    let [version, size]: [u16; 2] = context.read(notification.0);
+    let event: [u32; 4] = context.read(notification.0 + 4);
     let [first, rest @ ..] = event;
     if OF_SYSTEM.contains(&first) && rest == OF_SYSTEM_REST {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -44,15 +44,15 @@ fn report(context: &Context, physical: u64, notification: u64) -> NtResult {
 /// Reports a change, and calls the driver's routine on a kernel thread after all notifications.
 fn report_later(
     context: &Context,
-    physical: u64,
-    notification: u64,
-    callback: u64,
-    argument: u64,
+    physical: At<DeviceObject>,
+    notification: Memory,
+    callback: Callback,
+    argument: Memory,
 ) -> NtResult<NtStatus> {
     report(context, physical, notification)?;
-    if callback != 0 {
-        queue_body(context, callback, move |context| {
-            context.call_driver("the callback for a reported change", callback, [argument]);
+    if callback != Callback(0) {
+        queue_body(context, callback.0, move |context| {
+            context.call_driver("the callback for a reported change", callback.0, [argument.0]);
         });
     }
     Ok(NtStatus::PENDING)

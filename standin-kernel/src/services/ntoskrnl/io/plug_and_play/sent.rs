@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::minor::{self, PNP, SYSTEM_CONTROL};
 use crate::{
-    execution::coroutine::wait_until,
+    execution::{coroutine::wait_until, routine::At},
     ground::{
         NtStatus,
         abi::{DeviceObject, Irp},
@@ -104,7 +104,7 @@ pub fn send(context: &Context, device: u64, request: &Request) -> Outcome {
     let (irp, top) = allocate(context, device, request, ended);
     let progress = Progress::default();
     context.state().get::<Sent>().0.insert(irp, progress);
-    let returned = call_driver(context, top, irp);
+    let returned = call_driver(context, At::new(top), At::new(irp));
     let has_ended = || outcome_of(context, irp).is_some();
     if returned == NtStatus::PENDING {
         wait_until(context, None, has_ended);

@@ -10,32 +10,33 @@ use super::{
 use crate::{
     execution::{
         coroutine::wait_until,
-        routine::{At, Routine},
+        kinds::PowerHandle,
+        routine::{At, Handle, routine},
     },
-    ground::{NtResult, NtStatus, arena::Block, irql::Irql, rule::Rule},
+    ground::{
+        NtResult, NtStatus, abi::DeviceObject, arena::Block, executive_abi::PowerDeviceV1,
+        irql::Irql, rule::Rule,
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::threads::queue_body,
     },
 };
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("PoFxActivateComponent", DISPATCH, Routine::of(activate_component)),
-    ("PoFxCompleteDevicePowerNotRequired", DISPATCH, Routine::of(complete_power_not_required)),
-    ("PoFxCompleteIdleCondition", DISPATCH, Routine::of(complete_idle_condition)),
-    ("PoFxCompleteIdleState", DISPATCH, Routine::of(complete_idle_state)),
-    ("PoFxIdleComponent", DISPATCH, Routine::of(idle_component)),
-    ("PoFxRegisterDevice", PASSIVE, Routine::of(register)),
-    ("PoFxReportDevicePoweredOn", DISPATCH, Routine::of(report_powered_on)),
-    ("PoFxSetComponentLatency", DISPATCH, Routine::of(set_latency)),
-    ("PoFxSetComponentResidency", DISPATCH, Routine::of(set_residency)),
-    ("PoFxSetComponentWake", DISPATCH, Routine::of(set_wake)),
-    ("PoFxSetDeviceIdleTimeout", DISPATCH, Routine::of(set_idle_timeout)),
-    ("PoFxStartDevicePowerManagement", PASSIVE, Routine::of(start)),
-    ("PoFxUnregisterDevice", PASSIVE, Routine::of(unregister)),
+    routine("PoFxActivateComponent", activate_component),
+    routine("PoFxCompleteDevicePowerNotRequired", complete_power_not_required),
+    routine("PoFxCompleteIdleCondition", complete_idle_condition),
+    routine("PoFxCompleteIdleState", complete_idle_state),
+    routine("PoFxIdleComponent", idle_component),
+    routine("PoFxRegisterDevice", register),
+    routine("PoFxReportDevicePoweredOn", report_powered_on),
+    routine("PoFxSetComponentLatency", set_latency),
+    routine("PoFxSetComponentResidency", set_residency),
+    routine("PoFxSetComponentWake", set_wake),
+    routine("PoFxSetDeviceIdleTimeout", set_idle_timeout),
+    routine("PoFxStartDevicePowerManagement", start),
+    routine("PoFxUnregisterDevice", unregister),
 ];
 
 /// `PO_FX_FLAG_BLOCKING` and `PO_FX_FLAG_ASYNC_ONLY`.
@@ -58,15 +59,24 @@ struct Registered {
 
 /// Registers a device with active components. If the device is already registered, bugchecks like
 /// Windows.
-fn register(context: &Context, physical: u64, device: u64, handle: At<u64>) -> NtResult {
-    let described = (physical != 0).then(|| describe(context, device)).flatten();
+fn register(
+    context: &Context,
+    physical: At<DeviceObject>,
+    device: At<PowerDeviceV1>,
+    handle: At<u64>,
+) -> NtResult {
+    let described = (!physical.is_null()).then(|| describe(context, device.0)).flatten();
     let (callbacks, components) = described.ok_or(NtStatus::INVALID_PARAMETER)?;
     let memory = Block::zeroed(0x40);
     let address = memory.address();
-    let registered =
-        Registered { physical, callbacks, device: Device::new(components), _memory: memory };
+    let registered = Registered {
+        physical: physical.0,
+        callbacks,
+        device: Device::new(components),
+        _memory: memory,
+    };
     let is_known = context.with_state(|Devices(all)| {
-        let is_known = all.values().any(|one| one.physical == physical);
+        let is_known = all.values().any(|one| one.physical == physical.0);
         if !is_known {
             all.insert(address, registered);
         }
@@ -161,11 +171,11 @@ fn take(context: &Context, handle: u64, answer: Completed) {
     advance(context, handle);
 }
 
-fn start(context: &Context, handle: u64) {
-    if !with(context, handle, Device::start) {
+fn start(context: &Context, handle: Handle<PowerHandle>) {
+    if !with(context, handle.0, Device::start) {
         context.stop_for_misuse("for a device whose power management has started");
     }
-    advance(context, handle);
+    advance(context, handle.0);
 }
 
 /// Checks the flags for activating or idling a component.
@@ -192,12 +202,12 @@ fn advance_as(context: &Context, handle: u64, flags: u32) {
     queue_body(context, routine, move |context| advance(context, handle));
 }
 
-fn activate_component(context: &Context, handle: u64, component: u32, flags: u32) {
+fn activate_component(context: &Context, handle: Handle<PowerHandle>, component: u32, flags: u32) {
     check_flags(context, flags);
-    with_component(context, handle, component, Component::activate);
-    advance_as(context, handle, flags);
+    with_component(context, handle.0, component, Component::activate);
+    advance_as(context, handle.0, flags);
     let index = component as usize;
-    let is_active = || with(context, handle, |device| device.is_active(index));
+    let is_active = || with(context, handle.0, |device| device.is_active(index));
     if flags == BLOCKING && !wait_until(context, None, is_active) {
         context.stop_call(
             Rule::Deadlock,
@@ -207,57 +217,57 @@ fn activate_component(context: &Context, handle: u64, component: u32, flags: u32
     }
 }
 
-fn idle_component(context: &Context, handle: u64, component: u32, flags: u32) {
+fn idle_component(context: &Context, handle: Handle<PowerHandle>, component: u32, flags: u32) {
     check_flags(context, flags);
-    if !with_component(context, handle, component, Component::idle) {
+    if !with_component(context, handle.0, component, Component::idle) {
         stop(context, "for a component that was idled more often than it was activated");
     }
-    advance_as(context, handle, flags);
+    advance_as(context, handle.0, flags);
 }
 
-fn complete_idle_condition(context: &Context, handle: u64, component: u32) {
-    with_component(context, handle, component, |_| ());
-    take(context, handle, Completed::Idle(component as usize));
+fn complete_idle_condition(context: &Context, handle: Handle<PowerHandle>, component: u32) {
+    with_component(context, handle.0, component, |_| ());
+    take(context, handle.0, Completed::Idle(component as usize));
 }
 
-fn complete_idle_state(context: &Context, handle: u64, component: u32) {
-    with_component(context, handle, component, |_| ());
-    take(context, handle, Completed::State(component as usize));
+fn complete_idle_state(context: &Context, handle: Handle<PowerHandle>, component: u32) {
+    with_component(context, handle.0, component, |_| ());
+    take(context, handle.0, Completed::State(component as usize));
 }
 
-fn report_powered_on(context: &Context, handle: u64) {
-    take(context, handle, Completed::PoweredOn);
+fn report_powered_on(context: &Context, handle: Handle<PowerHandle>) {
+    take(context, handle.0, Completed::PoweredOn);
 }
 
-fn complete_power_not_required(context: &Context, handle: u64) {
-    take(context, handle, Completed::PowerNotRequired);
+fn complete_power_not_required(context: &Context, handle: Handle<PowerHandle>) {
+    take(context, handle.0, Completed::PowerNotRequired);
 }
 
-fn set_latency(context: &Context, handle: u64, component: u32, latency: u64) {
-    with_component(context, handle, component, |one| one.tolerate(latency));
-    advance(context, handle);
+fn set_latency(context: &Context, handle: Handle<PowerHandle>, component: u32, latency: u64) {
+    with_component(context, handle.0, component, |one| one.tolerate(latency));
+    advance(context, handle.0);
 }
 
-fn set_residency(context: &Context, handle: u64, component: u32, residency: u64) {
-    with_component(context, handle, component, |one| one.expect(residency));
-    advance(context, handle);
+fn set_residency(context: &Context, handle: Handle<PowerHandle>, component: u32, residency: u64) {
+    with_component(context, handle.0, component, |one| one.expect(residency));
+    advance(context, handle.0);
 }
 
 /// Sets whether a component is armed to wake the system. In the stand-in kernel, components never
 /// wake it.
-fn set_wake(context: &Context, handle: u64, component: u32, _hint: bool) {
-    with_component(context, handle, component, |_| ());
+fn set_wake(context: &Context, handle: Handle<PowerHandle>, component: u32, _hint: bool) {
+    with_component(context, handle.0, component, |_| ());
 }
 
 /// Sets the time after which an idle device loses power. In the stand-in kernel, this time never
 /// passes.
-fn set_idle_timeout(context: &Context, handle: u64, _timeout: u64) {
-    with(context, handle, |_| ());
+fn set_idle_timeout(context: &Context, handle: Handle<PowerHandle>, _timeout: u64) {
+    with(context, handle.0, |_| ());
 }
 
-fn unregister(context: &Context, handle: u64) {
-    with(context, handle, |_| ());
-    context.state().get::<Devices>().0.remove(&handle);
+fn unregister(context: &Context, handle: Handle<PowerHandle>) {
+    with(context, handle.0, |_| ());
+    context.state().get::<Devices>().0.remove(&handle.0);
 }
 
 /// Removes the devices whose routines belong to a driver, and returns their number.

@@ -5,30 +5,25 @@ use super::{
     insert_full, lookup, lookup_full, search,
 };
 use crate::{
-    execution::routine::{At, Routine},
-    ground::{
-        executive_abi::{AvlTable, BalancedLinks},
-        irql::Irql,
-    },
+    execution::routine::{At, Callback, Memory, routine},
+    ground::executive_abi::{AvlTable, BalancedLinks},
     services::ntoskrnl::context::{Context, Entries},
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlInitializeGenericTableAvl", DISPATCH, Routine::of(initialize)),
-    ("RtlInsertElementGenericTableAvl", DISPATCH, Routine::of(insert::<Avl>)),
-    ("RtlInsertElementGenericTableFullAvl", DISPATCH, Routine::of(insert_full::<Avl>)),
-    ("RtlDeleteElementGenericTableAvl", DISPATCH, Routine::of(delete::<Avl>)),
-    ("RtlDeleteElementGenericTableAvlEx", DISPATCH, Routine::of(delete_node::<Avl>)),
-    ("RtlLookupElementGenericTableAvl", DISPATCH, Routine::of(lookup::<Avl>)),
-    ("RtlLookupElementGenericTableFullAvl", DISPATCH, Routine::of(lookup_full::<Avl>)),
-    ("RtlLookupFirstMatchingElementGenericTableAvl", DISPATCH, Routine::of(lookup_first)),
-    ("RtlEnumerateGenericTableAvl", DISPATCH, Routine::of(enumerate)),
-    ("RtlEnumerateGenericTableWithoutSplayingAvl", DISPATCH, Routine::of(enumerate_from::<Avl>)),
-    ("RtlGetElementGenericTableAvl", DISPATCH, Routine::of(get_element)),
-    ("RtlNumberGenericTableElementsAvl", DISPATCH, Routine::of(count)),
-    ("RtlIsGenericTableEmptyAvl", DISPATCH, Routine::of(is_empty)),
+    routine("RtlInitializeGenericTableAvl", initialize),
+    routine("RtlInsertElementGenericTableAvl", insert::<Avl>),
+    routine("RtlInsertElementGenericTableFullAvl", insert_full::<Avl>),
+    routine("RtlDeleteElementGenericTableAvl", delete::<Avl>),
+    routine("RtlDeleteElementGenericTableAvlEx", delete_node::<Avl>),
+    routine("RtlLookupElementGenericTableAvl", lookup::<Avl>),
+    routine("RtlLookupElementGenericTableFullAvl", lookup_full::<Avl>),
+    routine("RtlLookupFirstMatchingElementGenericTableAvl", lookup_first),
+    routine("RtlEnumerateGenericTableAvl", enumerate),
+    routine("RtlEnumerateGenericTableWithoutSplayingAvl", enumerate_from::<Avl>),
+    routine("RtlGetElementGenericTableAvl", get_element),
+    routine("RtlNumberGenericTableElementsAvl", count),
+    routine("RtlIsGenericTableEmptyAvl", is_empty),
 ];
 
 /// The offset of an element in its node.
@@ -36,16 +31,16 @@ const DATA: u64 = size_of::<BalancedLinks>() as u64;
 
 fn initialize(
     context: &Context,
-    table: u64,
-    compare: u64,
-    allocate: u64,
-    free: u64,
-    its_context: u64,
+    table: At<AvlTable>,
+    compare: Callback,
+    allocate: Callback,
+    free: Callback,
+    its_context: Memory,
 ) {
     const NO_LINKS: BalancedLinks =
         BalancedLinks { parent: 0, left: 0, right: 0, balance: 0, reserved: [0; 3], reserved_1: 0 };
     let value = AvlTable {
-        root: BalancedLinks { parent: table, ..NO_LINKS },
+        root: BalancedLinks { parent: table.0, ..NO_LINKS },
         ordered: 0,
         which: 0,
         count: 0,
@@ -54,12 +49,12 @@ fn initialize(
         restart: 0,
         deletions: 0,
         reserved_1: 0,
-        compare,
-        allocate,
-        free,
-        context: its_context,
+        compare: compare.0,
+        allocate: allocate.0,
+        free: free.0,
+        context: its_context.0,
     };
-    context.write(table, &value);
+    table.write(context, value);
 }
 
 /// The table functions for height-balanced trees.
@@ -348,6 +343,8 @@ impl Tree<'_> {
 }
 
 impl Table for Avl {
+    type Header = AvlTable;
+
     const DATA: u64 = DATA;
 
     fn allocator(context: &Context, table: u64) -> [u64; 2] {
@@ -386,16 +383,16 @@ impl Table for Avl {
 }
 
 /// Finds the first of the elements that the driver's routine considers equal.
-fn lookup_first(context: &Context, table: u64, buffer: u64, key: At<u64>) -> u64 {
-    let tree = Tree { context, table };
-    let mut first = tree.search(buffer).node();
+fn lookup_first(context: &Context, table: At<AvlTable>, buffer: Memory, key: At<u64>) -> Memory {
+    let tree = Tree { context, table: table.0 };
+    let mut first = tree.search(buffer.0).node();
     let routine = tree.fields().compare;
     let mut walk = Walk::default();
     while first != 0 {
         walk.step(context);
         let before = tree.neighbour(first, Side::Left);
         let is_equal = |node: u64| {
-            compare(context, routine, table, buffer, element::<Avl>(node)) == Order::Equal
+            compare(context, routine, table.0, buffer.0, element::<Avl>(node)) == Order::Equal
         };
         if before == 0 || !is_equal(before) {
             break;
@@ -403,14 +400,14 @@ fn lookup_first(context: &Context, table: u64, buffer: u64, key: At<u64>) -> u64
         first = before;
     }
     key.write(context, first);
-    element::<Avl>(first)
+    At::new(element::<Avl>(first))
 }
 
 /// The offset of the restart key for enumerations.
 const RESTART: u64 = std::mem::offset_of!(AvlTable, restart) as u64;
 
-fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
-    let key = At::new(table.wrapping_add(RESTART));
+fn enumerate(context: &Context, table: At<AvlTable>, restart: bool) -> Memory {
+    let key = At::new(table.0.wrapping_add(RESTART));
     if restart {
         key.write(context, 0);
     }
@@ -418,10 +415,10 @@ fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
 }
 
 /// Returns the element at an index in the order of the elements.
-fn get_element(context: &Context, table: u64, number: u32) -> u64 {
-    let tree = Tree { context, table };
+fn get_element(context: &Context, table: At<AvlTable>, number: u32) -> Memory {
+    let tree = Tree { context, table: table.0 };
     if number >= tree.fields().count {
-        return 0;
+        return At::NULL;
     }
     let mut node = tree.first();
     for _ in 0..number {
@@ -429,13 +426,13 @@ fn get_element(context: &Context, table: u64, number: u32) -> u64 {
             node = tree.neighbour(node, Side::Right);
         }
     }
-    element::<Avl>(node)
+    At::new(element::<Avl>(node))
 }
 
-fn count(context: &Context, table: u64) -> u32 {
-    Tree { context, table }.fields().count
+fn count(context: &Context, table: At<AvlTable>) -> u32 {
+    Tree { context, table: table.0 }.fields().count
 }
 
-fn is_empty(context: &Context, table: u64) -> bool {
-    Tree { context, table }.fields().count == 0
+fn is_empty(context: &Context, table: At<AvlTable>) -> bool {
+    Tree { context, table: table.0 }.fields().count == 0
 }

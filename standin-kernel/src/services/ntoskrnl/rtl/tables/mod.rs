@@ -6,10 +6,17 @@
 pub mod avl;
 pub mod splay;
 
-use crate::{execution::routine::At, services::ntoskrnl::context::Context};
+use crate::{
+    execution::routine::{At, Memory},
+    ground::abi::Pointee,
+    services::ntoskrnl::context::Context,
+};
 
 /// A kind of table. The functions receive the address of a table; the node address 0 means no node.
 trait Table {
+    /// The structure of a table.
+    type Header: Pointee;
+
     /// The offset of an element in its node.
     const DATA: u64;
 
@@ -142,22 +149,28 @@ const fn element<T: Table>(node: u64) -> u64 {
     if node == 0 { 0 } else { node.wrapping_add(T::DATA) }
 }
 
-fn insert<T: Table>(context: &Context, table: u64, buffer: u64, size: u32, is_new: At<u8>) -> u64 {
-    let place = T::find(context, table, buffer);
-    insert_at::<T>(context, table, buffer, size, is_new, place)
+fn insert<T: Table>(
+    context: &Context,
+    table: At<T::Header>,
+    buffer: Memory,
+    size: u32,
+    is_new: At<u8>,
+) -> Memory {
+    let place = T::find(context, table.0, buffer.0);
+    At::new(insert_at::<T>(context, table.0, buffer.0, size, is_new, place))
 }
 
 fn insert_full<T: Table>(
     context: &Context,
-    table: u64,
-    buffer: u64,
+    table: At<T::Header>,
+    buffer: Memory,
     size: u32,
     is_new: At<u8>,
-    node: u64,
+    node: Memory,
     result: u32,
-) -> u64 {
-    let place = Found::from_parts(context, node, result);
-    insert_at::<T>(context, table, buffer, size, is_new, place)
+) -> Memory {
+    let place = Found::from_parts(context, node.0, result);
+    At::new(insert_at::<T>(context, table.0, buffer.0, size, is_new, place))
 }
 
 /// Copies an element into a new node, unless the table already contains an equal element.
@@ -185,44 +198,44 @@ fn insert_at<T: Table>(
     element::<T>(node)
 }
 
-fn delete<T: Table>(context: &Context, table: u64, buffer: u64) -> bool {
-    let found = T::find(context, table, buffer).node();
+fn delete<T: Table>(context: &Context, table: At<T::Header>, buffer: Memory) -> bool {
+    let found = T::find(context, table.0, buffer.0).node();
     if found != 0 {
-        delete_node::<T>(context, table, found);
+        delete_node::<T>(context, table, At::new(found));
     }
     found != 0
 }
 
 /// Removes a node from its table, and frees the node.
-fn delete_node<T: Table>(context: &Context, table: u64, node: u64) {
-    T::take(context, table, node);
-    let [_, free] = T::allocator(context, table);
-    context.call_driver("the table's free routine", free, [table, node]);
+fn delete_node<T: Table>(context: &Context, table: At<T::Header>, node: Memory) {
+    T::take(context, table.0, node.0);
+    let [_, free] = T::allocator(context, table.0);
+    context.call_driver("the table's free routine", free, [table.0, node.0]);
 }
 
-fn lookup<T: Table>(context: &Context, table: u64, buffer: u64) -> u64 {
-    element::<T>(T::find(context, table, buffer).node())
+fn lookup<T: Table>(context: &Context, table: At<T::Header>, buffer: Memory) -> Memory {
+    At::new(element::<T>(T::find(context, table.0, buffer.0).node()))
 }
 
 fn lookup_full<T: Table>(
     context: &Context,
-    table: u64,
-    buffer: u64,
+    table: At<T::Header>,
+    buffer: Memory,
     node: At<u64>,
     result: At<u32>,
-) -> u64 {
-    let found = T::find(context, table, buffer);
+) -> Memory {
+    let found = T::find(context, table.0, buffer.0);
     let (place, how) = found.parts();
     node.write(context, place);
     result.write(context, how);
-    element::<T>(found.node())
+    At::new(element::<T>(found.node()))
 }
 
 /// Returns the element after a restart key, which is a node, or null for the first element.
-fn enumerate_from<T: Table>(context: &Context, table: u64, key: At<u64>) -> u64 {
-    let next = T::next(context, table, key.read(context));
+fn enumerate_from<T: Table>(context: &Context, table: At<T::Header>, key: At<u64>) -> Memory {
+    let next = T::next(context, table.0, key.read(context));
     if next != 0 {
         key.write(context, next);
     }
-    element::<T>(next)
+    At::new(element::<T>(next))
 }

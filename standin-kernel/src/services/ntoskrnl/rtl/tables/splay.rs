@@ -5,36 +5,30 @@ use super::{
     search,
 };
 use crate::{
-    execution::routine::Routine,
-    ground::{
-        executive_abi::{SplayLinks, SplayTable},
-        irql::Irql,
-    },
+    execution::routine::{At, Callback, Memory, routine},
+    ground::executive_abi::{SplayLinks, SplayTable},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::spin_locks::{insert_between, unlink},
     },
 };
 
-const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
-const HIGH: Irql = Irql::HIGH_LEVEL;
-
 pub const ENTRIES: Entries = &[
-    ("RtlSplay", HIGH, Routine::of(splay)),
-    ("RtlDelete", HIGH, Routine::of(delete_links)),
-    ("RtlRealSuccessor", HIGH, Routine::of(successor)),
-    ("RtlRealPredecessor", HIGH, Routine::of(predecessor)),
-    ("RtlInitializeGenericTable", DISPATCH, Routine::of(initialize)),
-    ("RtlInsertElementGenericTable", DISPATCH, Routine::of(insert::<Splay>)),
-    ("RtlInsertElementGenericTableFull", DISPATCH, Routine::of(insert_full::<Splay>)),
-    ("RtlDeleteElementGenericTable", DISPATCH, Routine::of(delete::<Splay>)),
-    ("RtlLookupElementGenericTable", DISPATCH, Routine::of(lookup::<Splay>)),
-    ("RtlLookupElementGenericTableFull", DISPATCH, Routine::of(lookup_full::<Splay>)),
-    ("RtlEnumerateGenericTable", DISPATCH, Routine::of(enumerate)),
-    ("RtlEnumerateGenericTableWithoutSplaying", DISPATCH, Routine::of(enumerate_from::<Splay>)),
-    ("RtlGetElementGenericTable", DISPATCH, Routine::of(get_element)),
-    ("RtlNumberGenericTableElements", DISPATCH, Routine::of(count)),
-    ("RtlIsGenericTableEmpty", DISPATCH, Routine::of(is_empty)),
+    routine("RtlSplay", splay),
+    routine("RtlDelete", delete_links),
+    routine("RtlRealSuccessor", successor),
+    routine("RtlRealPredecessor", predecessor),
+    routine("RtlInitializeGenericTable", initialize),
+    routine("RtlInsertElementGenericTable", insert::<Splay>),
+    routine("RtlInsertElementGenericTableFull", insert_full::<Splay>),
+    routine("RtlDeleteElementGenericTable", delete::<Splay>),
+    routine("RtlLookupElementGenericTable", lookup::<Splay>),
+    routine("RtlLookupElementGenericTableFull", lookup_full::<Splay>),
+    routine("RtlEnumerateGenericTable", enumerate),
+    routine("RtlEnumerateGenericTableWithoutSplaying", enumerate_from::<Splay>),
+    routine("RtlGetElementGenericTable", get_element),
+    routine("RtlNumberGenericTableElements", count),
+    routine("RtlIsGenericTableEmpty", is_empty),
 ];
 
 /// The offset of a node's link in insertion order.
@@ -102,15 +96,15 @@ fn rotate_up(context: &Context, node: u64) {
 }
 
 /// Moves a node to the root. Returns the node.
-fn splay(context: &Context, node: u64) -> u64 {
+fn splay(context: &Context, node: At<SplayLinks>) -> At<SplayLinks> {
     let mut walk = Walk::default();
-    while let Some(up) = parent(context, node) {
+    while let Some(up) = parent(context, node.0) {
         walk.step(context);
         if let Some(above) = parent(context, up) {
-            let is_straight = is_left(context, up, node) == is_left(context, above, up);
-            rotate_up(context, if is_straight { up } else { node });
+            let is_straight = is_left(context, up, node.0) == is_left(context, above, up);
+            rotate_up(context, if is_straight { up } else { node.0 });
         }
-        rotate_up(context, node);
+        rotate_up(context, node.0);
     }
     node
 }
@@ -149,51 +143,51 @@ fn neighbour(context: &Context, node: u64, before: bool) -> u64 {
     0
 }
 
-fn successor(context: &Context, node: u64) -> u64 {
-    neighbour(context, node, false)
+fn successor(context: &Context, node: At<SplayLinks>) -> At<SplayLinks> {
+    At::new(neighbour(context, node.0, false))
 }
 
-fn predecessor(context: &Context, node: u64) -> u64 {
-    neighbour(context, node, true)
+fn predecessor(context: &Context, node: At<SplayLinks>) -> At<SplayLinks> {
+    At::new(neighbour(context, node.0, true))
 }
 
 /// Removes a node from its tree. Returns the root, or null if the tree is now empty.
-fn delete_links(context: &Context, node: u64) -> u64 {
+fn delete_links(context: &Context, node: At<SplayLinks>) -> At<SplayLinks> {
     splay(context, node);
-    let SplayLinks { left, right, .. } = links(context, node);
+    let SplayLinks { left, right, .. } = links(context, node.0);
     for root in [left, right].into_iter().filter(|root| *root != 0) {
         change(context, root, |links| links.parent = root);
     }
     if left == 0 || right == 0 {
-        return left | right;
+        return At::new(left | right);
     }
     let top = last(context, left, false);
-    splay(context, top);
+    splay(context, At::new(top));
     change(context, top, |links| links.right = right);
     change(context, right, |links| links.parent = top);
-    top
+    At::new(top)
 }
 
 fn initialize(
     context: &Context,
-    table: u64,
-    compare: u64,
-    allocate: u64,
-    free: u64,
-    its_context: u64,
+    table: At<SplayTable>,
+    compare: Callback,
+    allocate: Callback,
+    free: Callback,
+    its_context: Memory,
 ) {
     let value = SplayTable {
         root: 0,
-        insertions: [table.wrapping_add(LIST); 2],
-        ordered: table.wrapping_add(LIST),
+        insertions: [table.0.wrapping_add(LIST); 2],
+        ordered: table.0.wrapping_add(LIST),
         which: 0,
         count: 0,
-        compare,
-        allocate,
-        free,
-        context: its_context,
+        compare: compare.0,
+        allocate: allocate.0,
+        free: free.0,
+        context: its_context.0,
     };
-    context.write(table, &value);
+    table.write(context, value);
 }
 
 fn fields(context: &Context, table: u64) -> SplayTable {
@@ -212,6 +206,8 @@ fn set(context: &Context, table: u64, root: u64, change: i32) {
 struct Splay;
 
 impl Table for Splay {
+    type Header = SplayTable;
+
     const DATA: u64 = ORDER + 16;
 
     fn allocator(context: &Context, table: u64) -> [u64; 2] {
@@ -228,7 +224,7 @@ impl Table for Splay {
             [links.left, links.right]
         });
         if let Found::Node(node) = found {
-            let root = splay(context, node);
+            let root = splay(context, At::new(node)).0;
             context.write(table.wrapping_add(ROOT), &root);
         }
         found
@@ -248,54 +244,55 @@ impl Table for Splay {
         let list = table.wrapping_add(LIST);
         let [_, before]: [u64; 2] = context.read(list);
         insert_between(context, node.wrapping_add(ORDER), before, list);
-        set(context, table, splay(context, node), 1);
+        set(context, table, splay(context, At::new(node)).0, 1);
     }
 
     fn take(context: &Context, table: u64, node: u64) {
-        let root = delete_links(context, node);
+        let root = delete_links(context, At::new(node));
         unlink(context, node.wrapping_add(ORDER));
-        set(context, table, root, -1);
+        set(context, table, root.0, -1);
     }
 
     fn next(context: &Context, table: u64, node: u64) -> u64 {
         match (fields(context, table).root, node) {
             (0, _) => 0,
             (root, 0) => last(context, root, true),
-            _ => successor(context, node),
+            _ => successor(context, At::new(node)).0,
         }
     }
 }
 
 /// Returns the first element, or the element after the root. The element's node becomes the root.
-fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
-    let root = fields(context, table).root;
+fn enumerate(context: &Context, table: At<SplayTable>, restart: bool) -> Memory {
+    let root = fields(context, table.0).root;
     if root == 0 {
-        return 0;
+        return At::NULL;
     }
-    let next = if restart { last(context, root, true) } else { successor(context, root) };
+    let next =
+        if restart { last(context, root, true) } else { successor(context, At::new(root)).0 };
     if next != 0 {
-        let root = splay(context, next);
-        context.write(table.wrapping_add(ROOT), &root);
+        let root = splay(context, At::new(next)).0;
+        context.write(table.0.wrapping_add(ROOT), &root);
     }
-    element::<Splay>(next)
+    At::new(element::<Splay>(next))
 }
 
 /// Returns the element at this index in insertion order.
-fn get_element(context: &Context, table: u64, number: u32) -> u64 {
-    if number >= fields(context, table).count {
-        return 0;
+fn get_element(context: &Context, table: At<SplayTable>, number: u32) -> Memory {
+    if number >= fields(context, table.0).count {
+        return At::NULL;
     }
-    let mut at: u64 = context.read(table.wrapping_add(LIST));
+    let mut at: u64 = context.read(table.0.wrapping_add(LIST));
     for _ in 0..number {
         at = context.read(at);
     }
-    at.wrapping_sub(ORDER).wrapping_add(Splay::DATA)
+    At::new(at.wrapping_sub(ORDER).wrapping_add(Splay::DATA))
 }
 
-fn count(context: &Context, table: u64) -> u32 {
-    fields(context, table).count
+fn count(context: &Context, table: At<SplayTable>) -> u32 {
+    fields(context, table.0).count
 }
 
-fn is_empty(context: &Context, table: u64) -> bool {
-    fields(context, table).root == 0
+fn is_empty(context: &Context, table: At<SplayTable>) -> bool {
+    fields(context, table.0).root == 0
 }

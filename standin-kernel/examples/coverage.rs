@@ -1,27 +1,13 @@
-//! A test that writes the list of routines that published drivers use and this kernel implements.
+//! Prints which routines Microsoft's driver samples use and which of them the stand-in kernel provides, as
+//! Markdown: `cargo run -p standin-kernel --example coverage`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    fs,
 };
 
 use serde_json::Value;
-
-use crate::{
-    ground::bare,
-    services::{
-        etw,
-        kmdf::{interrupt::wdm, names::FUNCTIONS, table},
-        ntoskrnl, wdfldr,
-    },
-};
-
-/// The environment variable that makes the test write the list instead of comparing it.
-const RENEW: &str = "WDK_ETW_RENEW";
-
-/// The path of the list.
-const LIST: &str = "docs/reference/coverage.md";
+use standin_kernel::ProvidedRoutine;
 
 /// Routines that check their arguments but have no effect that a driver without hardware can
 /// observe, because they set properties of things that do not exist in the stand-in kernel.
@@ -89,6 +75,8 @@ impl State {
 /// The provided routines, and the routines that samples use.
 struct Coverage {
     provided: BTreeSet<&'static str>,
+    /// The framework's functions.
+    framework: BTreeSet<String>,
     samples: Vec<Sample>,
     /// The number of samples that use each framework function.
     by_kmdf: BTreeMap<String, usize>,
@@ -139,14 +127,16 @@ impl Coverage {
             counts
         };
         let (by_kmdf, by_nt) = (count(|one| &one.kmdf), count(|one| &one.nt));
-        let mut provided: BTreeSet<&str> = table::provided().into_keys().collect();
-        provided.extend(ntoskrnl::exports::exports().iter().map(|(name, ..)| *name));
-        provided.extend(etw::exports::exports().iter().map(|(name, ..)| *name));
-        provided.extend(wdm::exports().iter().map(|(name, ..)| *name));
-        provided.extend(wdfldr::exports().iter().map(|(name, ..)| *name));
-        provided.extend(etw::recorder::exports().iter().map(|(name, ..)| *name));
-        provided.extend(bare::routines().map(|(name, _)| name));
-        Self { provided, samples, by_kmdf, by_nt }
+        let routines = ProvidedRoutine::all();
+        let mut provided: BTreeSet<&str> = routines.iter().map(|one| one.name).collect();
+        provided.extend(ProvidedRoutine::implicit());
+        let lacking = WITHOUT_EFFECT.iter().find(|name| !provided.contains(**name));
+        assert!(lacking.is_none(), "{lacking:?} is not provided");
+        let text = etw_test_support::read_headers("functions.json");
+        let functions: Value = serde_json::from_str(&text).expect("functions.json is JSON");
+        let table = functions["kmdf"].as_object().expect("the data have the framework's functions");
+        let framework = table.keys().cloned().collect();
+        Self { provided, framework, samples, by_kmdf, by_nt }
     }
 
     fn state(&self, name: &str) -> State {
@@ -184,12 +174,10 @@ impl Coverage {
         };
         let mut text = format!(
             "# What published drivers use, and the stand-in kernel implements\n\n\
-             `cargo xtask renew routines` writes this list from the code and from data on the \
-             samples of Microsoft's\nrepositories (`tools/wdk-standin/data`).\n\n\
              A routine is *simulated* if it does what Windows' does, as far as a driver and its test can \
              observe it;\n*accepted without effect* if its arguments are checked and what it sets does \
              not exist here; and\n*refused* if calling it causes a bugcheck that names it. \
-             [Provided routines](provided-routines.md) has\ntheir parameters.\n\n\
+            \n\n\
              | by the number of samples that use each | served |\n| --- | --- |\n\
              | framework functions | {} |\n| kernel routines | {} |\n",
             share(self.weight(&self.by_kmdf)),
@@ -227,7 +215,7 @@ impl Coverage {
         text.push_str(
             "\n## Framework functions\n\n| function | samples | |\n| --- | --- | --- |\n",
         );
-        for (name, _) in FUNCTIONS.iter().copied() {
+        for name in &self.framework {
             let samples = self.by_kmdf.get(name).copied().unwrap_or_default();
             let _ = writeln!(text, "| {name} | {samples} | {} |", self.state(name).text());
         }
@@ -235,7 +223,7 @@ impl Coverage {
             "\n## Kernel routines\n\nThose that a sample uses, and those that are provided.\n\n\
              | routine | samples | |\n| --- | --- | --- |\n",
         );
-        let framework: BTreeSet<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
+        let framework: BTreeSet<&str> = self.framework.iter().map(String::as_str).collect();
         let routines: BTreeSet<&str> = self
             .by_nt
             .keys()
@@ -251,21 +239,6 @@ impl Coverage {
     }
 }
 
-#[test]
-fn the_documentation_lists_what_published_drivers_use() {
-    let path = etw_test_support::root().join(LIST);
-    let list = Coverage::read().text();
-    if std::env::var_os(RENEW).is_some() {
-        fs::write(&path, &list).expect("the list can be written");
-    }
-    let present = fs::read_to_string(&path).unwrap_or_default();
-    assert!(present == list, "{LIST} is out of date: `cargo xtask renew routines` writes it");
-}
-
-#[test]
-fn what_is_accepted_without_effect_is_provided() {
-    let coverage = Coverage::read();
-    for name in WITHOUT_EFFECT {
-        assert!(coverage.provided.contains(name), "{name}");
-    }
+fn main() {
+    print!("{}", Coverage::read().text());
 }
