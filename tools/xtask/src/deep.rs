@@ -32,6 +32,12 @@ const SEEDS: &str = "1000";
 const SECONDS: &str = "60";
 /// The number of preemptions that the model checker tries in each run, instead of 3.
 const PREEMPTIONS: &str = "8";
+/// The tests that have too many runs with so many preemptions: they do not end within 25 minutes. `cargo
+/// xtask test` runs them with 3.
+const TOO_MANY_RUNS: [&str; 2] = [
+    "a_handle_is_never_used_after_the_rundown_is_closed",
+    "notifications_that_overlap_disable_no_event",
+];
 
 fn nightly() -> Result<()> {
     let runs = || {
@@ -122,7 +128,9 @@ pub fn run() -> Result<Option<String>> {
         )
     })?;
     step_with_output("Model-checking with more preemptions", || {
-        process::run(model_check().env("WDK_ETW_PREEMPTIONS", PREEMPTIONS))
+        let mut check = model_check();
+        check.env("WDK_ETW_PREEMPTIONS", PREEMPTIONS).arg("--");
+        process::run(check.args(TOO_MANY_RUNS.iter().flat_map(|name| ["--skip", *name])))
     })?;
     let not_run = miri::check_deeply()?;
     step_with_output("Running a share of the mutants", mutants::run_share)?;

@@ -106,7 +106,8 @@ fn expected(files: &[String], folder: &str) -> BTreeSet<String> {
     let folder = format!("{folder}/");
     let is_crate = |name: &str| files.contains(&format!("{folder}{name}/Cargo.toml"));
     let sources = files.iter().filter_map(|file| file.strip_prefix(&folder)).filter(|file| {
-        let is_data = !file.contains('/') && file.ends_with(".json");
+        let is_json = Path::new(file).extension().is_some_and(|extension| extension == "json");
+        let is_data = is_json && !file.contains('/');
         let is_built = !is_crate("build") && file.starts_with("build/");
         is_data || is_built || file.starts_with("src/")
     });
