@@ -134,6 +134,8 @@ both! {
     #[map]
     #[repr(u8)]
     pub enum Pointer {
+        // In a message file, a percent sign is written twice.
+        #[name = "100% off"]
         None = 1,
     }
 
@@ -391,7 +393,7 @@ fn any_name_compiles_runs_and_decodes() {
     };
     assert_eq!(
         listed[2],
-        types("String=Type(2), Pointer=None(1), Move=BitOr|U16(3)", "ArrayLength=1, ")
+        types("String=Type(2), Pointer=100% off(1), Move=BitOr|U16(3)", "ArrayLength=1, ")
     );
     assert_eq!(described[2], types("String=2, Pointer=1, Move=0x3", ""));
     let names = [

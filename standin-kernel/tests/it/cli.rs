@@ -157,6 +157,24 @@ fn errors_are_sentences() {
     assert!(!output.status.success() && said.contains("/nowhere.sys"), "{said}");
 }
 
+#[test]
+fn the_routines_are_listed_with_their_limits_and_parameters() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_standin-kernel")).arg("routines").output().unwrap();
+    assert!(output.status.success());
+    let list = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "Wdf01000.sys WdfCollectionGetCount DISPATCH_LEVEL (2) (WDFCOLLECTION Collection)",
+        "ntoskrnl.exe DbgPrint HIGH_LEVEL (15) (PCSTR Format, ...)",
+        "ntoskrnl.exe KeGetCurrentIrql HIGH_LEVEL (15) ()",
+    ] {
+        assert!(list.lines().any(|one| one == line), "{line}");
+    }
+    // No driver can import a routine inside the framework.
+    assert!(!list.contains("FxDriverUnload"));
+    assert!(list.lines().last().unwrap().contains("memcpy"), "{list}");
+}
+
 /// Runs the driver that checks the routines of ntoskrnl.exe, and returns the contents of both
 /// output streams.
 fn run_checks(folder: &Path, service: &str, arguments: &[&str]) -> String {

@@ -11,7 +11,7 @@ use wdk_etw_schema::{
     tracelogging::{Types, event_metadata},
 };
 
-/// What is found in a declaration: lines of a label and a text.
+/// The parts of a declaration: lines of a label and a text.
 struct Found(Vec<String>);
 
 impl Found {

@@ -20,6 +20,13 @@ fn error(items: &str) -> String {
     parsed("", items).expect_err(items)
 }
 
+#[test]
+fn a_file_that_is_not_rust_is_refused_at_its_place() {
+    let error = source("#[provider(name = \"A\")]\nmod one {}\nfn (").unwrap_err();
+    let start = error.span().start();
+    assert_eq!((start.line, start.column), (3, 3), "{error}");
+}
+
 // The lines and stars that rustdoc omits. A star that begins a list's item stays.
 #[test]
 fn a_block_comment_has_no_frame() {

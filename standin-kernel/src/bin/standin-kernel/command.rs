@@ -38,22 +38,26 @@ fn command() -> Command {
         )
 }
 
-/// Prints the routines that a driver can call.
-fn list_routines() -> Result<bool> {
-    let mut out = io::stdout().lock();
+/// Returns the list of the routines that a driver can call.
+fn routines() -> String {
     let mut all = ProvidedRoutine::all();
     all.sort_by_key(|one| (one.module, one.name));
-    for one in all {
+    let line = |one: &ProvidedRoutine| {
         let parameters = one.parameters().collect::<Vec<_>>().join(", ");
-        let written = writeln!(out, "{} {} {} ({parameters})", one.module, one.name, one.limit);
-        match written {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(true),
-            written => written.context("cannot print the routines")?,
+        format!("{} {} {} ({parameters})\n", one.module, one.name, one.limit)
+    };
+    let lines: Vec<String> = all.iter().map(line).collect();
+    lines.concat() + "Called by compiled code: " + &ProvidedRoutine::implicit().join(", ") + "\n"
+}
+
+/// Prints the routines that a driver can call.
+fn list_routines() -> Result<bool> {
+    match io::stdout().write_all(routines().as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot print the routines")
         }
+        _ => Ok(true),
     }
-    let implicit = ProvidedRoutine::implicit().join(", ");
-    writeln!(out, "Called by compiled code: {implicit}").context("cannot print the routines")?;
-    Ok(true)
 }
 
 /// Runs a driver. Returns `true` if the run reported nothing except notes.

@@ -1,4 +1,4 @@
-//! What an INF file says about the driver, from the driver's metadata, declarations and image.
+//! The facts in an INF file about the driver, from the driver's metadata, declarations and image.
 
 use std::path::Path;
 
