@@ -14,9 +14,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use driver_build::files;
+use driver_build::{
+    files,
+    toolchain::{Machine, Toolchain},
+};
 
-use crate::process::{cargo, root, target};
+use crate::{
+    build,
+    process::{cargo, root, target},
+    progress::step,
+};
 
 /// The document with the last result, and the lines around it.
 const DOCUMENT: &str = "CONTRIBUTING.md";
@@ -165,6 +172,10 @@ fn edits() -> Result<String> {
 
 /// Measures, prints the tables and, if `write` is true, writes them to [`DOCUMENT`].
 pub fn run(write: bool) -> Result<()> {
+    let toolchain =
+        step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
+    // The kernel's tests run them.
+    build::build_all(&toolchain)?;
     if folder().exists() {
         fs::remove_dir_all(folder()).context("cannot remove what was compiled before")?;
     }
