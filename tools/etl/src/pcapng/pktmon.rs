@@ -2,7 +2,7 @@
 //!
 //! A packet passes several components of the network stack, and each of them logs it. The fields are
 //! those of the event's schema, if the trace contains one; otherwise, the payload has the published
-//! layout (ETL-16.5).
+//! layout (ETL-16.4).
 
 use etw_wire::Guid;
 
