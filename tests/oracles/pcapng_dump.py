@@ -28,7 +28,7 @@ def options_of(block):
             value = list(struct.unpack("<II", value))
         elif isinstance(value, bytes):
             value = value.hex()
-        elif not isinstance(value, str):
+        elif not isinstance(value, (int, str)):
             value = value.inout
         options[known.get(key, key)] = value
     return options
