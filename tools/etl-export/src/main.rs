@@ -128,7 +128,13 @@ fn run(arguments: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         } else {
             let mut logs = Logs::create(out, &source).map_err(named)?;
             each(&pipeline, &mut file, |row| logs.add(row)).and_then(|summary| {
-                logs.finish()?;
+                let unfinished = logs.finish()?;
+                if unfinished > 0 {
+                    eprintln!(
+                        "{}: {unfinished} start events have no span, for want of a stop",
+                        path.display()
+                    );
+                }
                 Ok(summary)
             })
         };

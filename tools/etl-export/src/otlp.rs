@@ -27,6 +27,8 @@ pub struct Logs {
     resource: Json,
     open: OpenSpans<Start>,
     next: u64,
+    /// The number of starts that were given up because too many were open.
+    given_up: usize,
 }
 
 /// A file of lines.
@@ -88,6 +90,7 @@ impl Logs {
             resource: json!({ "attributes": resource }),
             open: OpenSpans::new(MAX_OPEN),
             next: 1,
+            given_up: 0,
         })
     }
 
@@ -106,7 +109,7 @@ impl Logs {
                     Start { number: self.next, time, name, attributes: fields(&row.fields) };
                 self.next += 1;
                 // Spans without an end are not written; their events are.
-                drop(self.open.start(key, start));
+                self.given_up += self.open.start(key, start).len();
             }
             Some(Part::Stop(key)) => {
                 if let Some(start) = self.open.stop(&key) {
@@ -150,15 +153,16 @@ impl Logs {
         }] }))
     }
 
-    /// Completes the files.
+    /// Completes the files. Returns the number of start events that are no spans, because no stop event
+    /// followed, or too many other spans were open before it did.
     ///
     /// # Errors
     /// Fails if a file cannot be written.
-    pub fn finish(mut self) -> Result<(), ExportError> {
+    pub fn finish(mut self) -> Result<usize, ExportError> {
         for lines in [&mut self.records, &mut self.spans] {
             lines.out.flush().map_err(|source| lines.failed(source))?;
         }
-        Ok(())
+        Ok(self.given_up + self.open.len())
     }
 }
 

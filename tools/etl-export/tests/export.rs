@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use etl_file::{ClockType, EventRecord, FirstPass, Pipeline, TraceFile};
+use etl_file::{ClockType, EventRecord, FirstPass, Guid, Pipeline, TraceFile};
 use etl_fixtures::{schema_events, trace};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde_json::Value;
@@ -14,8 +14,13 @@ use tempfile::TempDir;
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/many-machines.md");
 
 /// Exports the fixtures' events of two hosts, and an event source whose processes write different
-/// manifests. Returns the folder with the traces and the exported files.
+/// manifests, with a start without a stop. Returns the folder with the traces and the exported files.
 fn exported(format: &str) -> TempDir {
+    exported_with_messages(format).0
+}
+
+/// Also returns the program's messages.
+fn exported_with_messages(format: &str) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let (file, _) = trace::file(header.clone(), 20, etl_file::write::Losses::default());
@@ -30,7 +35,9 @@ fn exported(format: &str) -> TempDir {
         user_data: vec![7, 0, 0, 0],
         ..EventRecord::default()
     };
-    let events = [part(1, "One"), part(2, "Two"), event(1), event(2), event(1), event(2)];
+    let mut start = EventRecord { activity_id: Guid::from_u128(9), ..EventRecord::default() };
+    start.descriptor.opcode = 1;
+    let events = [part(1, "One"), part(2, "Two"), event(1), event(2), event(1), event(2), start];
     let events = (header.start_clock + 1..).zip(events);
     let events = events.map(|(timestamp, event)| EventRecord { timestamp, ..event });
     let two = trace::of_records(header.clone(), header.start_clock + 100, events);
@@ -42,7 +49,7 @@ fn exported(format: &str) -> TempDir {
     command.arg("--man").arg(trace::manifest_path());
     let output = command.args(["a@1.etl", "b@1.etl", "c@two builds.etl"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    folder
+    (folder, String::from_utf8(output.stderr).unwrap())
 }
 
 /// Returns the events of a trace as JSON, by the readings of the clock.
@@ -86,7 +93,7 @@ fn events_are_partitioned_by_provider_and_date_and_traces_stay_apart() {
         files.collect::<Vec<_>>()
     };
     let events = rows("events");
-    assert_eq!(events.iter().map(|(_, rows)| rows).sum::<i64>(), 46);
+    assert_eq!(events.iter().map(|(_, rows)| rows).sum::<i64>(), 47);
     let start = trace::START.raw();
     for (path, expected) in [
         (format!("events/provider=Fixture.Device/date=2026-01-02/a%401-{start}-0.parquet"), 10),
@@ -102,7 +109,7 @@ fn events_are_partitioned_by_provider_and_date_and_traces_stay_apart() {
 
 #[test]
 fn events_are_log_records_and_activities_spans() {
-    let folder = exported("otlp");
+    let (folder, messages) = exported_with_messages("otlp");
     let lines = |end: &str| -> Vec<Value> {
         let files = files(&folder.path().join("lake"));
         let of_host = files.iter().find(|path| {
@@ -134,6 +141,8 @@ fn events_are_log_records_and_activities_spans() {
         assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"), "{span}");
         assert_eq!(span["spanId"].as_str().unwrap().len(), 16);
     }
+    let unfinished = "c@two builds.etl: 1 start events have no span, for want of a stop";
+    assert!(messages.lines().any(|line| line == unfinished), "{messages}");
 }
 
 /// Returns true if a value in a table is that in JSON, whose hexadecimal numbers are text.

@@ -248,10 +248,21 @@ fn test_waiting() -> Result<()> {
 fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || client::test(tools.client))?;
     test_user_mode()?;
+    test_export()?;
     bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
         let arguments = ["--tests", "--", "--include-ignored", BUILT_DRIVERS];
         process::run_for_results(&mut host_test(&arguments))
+    })
+}
+
+/// Lints and tests the program that exports traces, which is no default member so that nothing else
+/// compiles its tables.
+fn test_export() -> Result<()> {
+    step("Linting and testing the export of traces", || {
+        let command = |chore| cargo(&[chore, "--locked", "--package", "etl-export"]);
+        run_quietly(command("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
+        process::run_for_results(with_products(command("test").args(["--", "--include-ignored"])))
     })
 }
 

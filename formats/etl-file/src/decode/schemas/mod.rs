@@ -42,7 +42,8 @@ const MAP_INFO: u8 = 33;
 
 /// The maximum total size in bytes of a trace's schemas.
 const MAX_BYTES: usize = 16 << 20;
-/// The maximum number of different sets of manifests that processes can write for an event source.
+/// The maximum number of different sets of manifests that processes can write for an event source. The
+/// events of the other processes are decoded as if these had written none, and marked.
 const MAX_COMBINATIONS: usize = 256;
 /// The maximum number of defects to list.
 const MAX_DEFECTS: usize = 32;
