@@ -68,7 +68,8 @@ enum Field {
 }
 
 impl Packet {
-    /// Reads a packet. Returns `None` if the event has none, or if its payload has neither a schema nor the published layout.
+    /// Reads a packet. Returns `None` if the event has none, or if its payload has neither a schema nor
+    /// the published layout.
     #[must_use]
     pub fn read(event: &EventRef<'_>, decoded: &Decoded) -> Option<Self> {
         if !is_packet(event) {
