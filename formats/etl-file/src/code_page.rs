@@ -63,6 +63,10 @@ impl CodePage {
     }
 
     /// Decodes text as UTF-8 if it is valid UTF-8, and otherwise in this code page.
+    #[cfg_attr(
+        not(feature = "code-pages"),
+        expect(clippy::unused_self, reason = "without the feature there is one code page")
+    )]
     pub(crate) fn decode(self, bytes: &[u8]) -> String {
         if let Ok(text) = str::from_utf8(bytes) {
             return text.to_owned();
