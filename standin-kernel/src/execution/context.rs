@@ -14,7 +14,7 @@ use crate::ground::{
     NtStatus,
     irql::Irql,
     memory::{self, BadAddress},
-    restored::Restored,
+    restore_guard::Restored,
     rule::Rule,
 };
 

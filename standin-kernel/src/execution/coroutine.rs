@@ -12,9 +12,9 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::{
     context::Context,
     identity::Identity,
-    inside::{Inside, Pause},
     thread::Thread,
     traps,
+    yielder::{Inside, Pause},
 };
 
 /// A coroutine, as seen by the threads that resume it.

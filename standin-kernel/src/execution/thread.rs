@@ -13,10 +13,10 @@ use super::{
     call::{Call, Preserved},
     environment::Environment,
     identity::Identity,
-    inside::Inside,
     schedule::{self, Baton},
     stack::{Stack, Stacks},
     watchdog::Watch,
+    yielder::Inside,
 };
 use crate::ground::{
     access::AddressError,
@@ -25,7 +25,7 @@ use crate::ground::{
     clock::Clock,
     irql::Irql,
     memory,
-    restored::Restored,
+    restore_guard::Restored,
     rule::Rule,
     shared_data::SharedData,
     unwind::{MAX_FRAMES, Registers},

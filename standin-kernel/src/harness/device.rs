@@ -14,7 +14,7 @@ use crate::{
             bus::children::children_of,
             device::pnp,
             dma::bus,
-            file::{close_abandoned, create_file, why_unreachable},
+            file::opening::{close_abandoned, create_file, why_unreachable},
             interrupt::delivery::raise,
             state::{
                 device::{instance_path, sddl},

@@ -12,7 +12,7 @@ use super::{
     runner::Runner,
 };
 use crate::{
-    execution::{call::Call, identity::Identity, routine::At},
+    execution::{call::Call, identity::Identity, routine::At, strings::text_bytes},
     ground::{
         NtStatus,
         abi::DriverObject,
@@ -24,12 +24,12 @@ use crate::{
         rule::Rule,
     },
     services::{
+        composition::{exports::address_in, system::System},
         etw::{classic::report_left_with_wmi, registration::report_left_registered},
-        exports::address_in,
         kmdf::{
             device::pnp,
-            driver::{framework_unload, handle_of, unload_routine, version_of},
-            file::{create_file, why_unreachable},
+            driver::binding::{framework_unload, handle_of, unload_routine, version_of},
+            file::opening::{create_file, why_unreachable},
             state::device::control_device_of,
         },
         managers::registry::{paths::service_path, value::RegistryValue},
@@ -39,11 +39,9 @@ use crate::{
                 plug_and_play::life::{self, FilterError},
                 send,
             },
-            left,
+            leaks,
             ob::namespace,
         },
-        strings::text_bytes,
-        system::System,
     },
 };
 
@@ -309,7 +307,7 @@ impl Driver {
             let belongs = |call: &Call| image.contains(call.return_address);
             let nt = System::ntoskrnl_context(context.clone());
             let mut violations =
-                left::take_left(&nt, &name, driver_object, |address| image.contains(address));
+                leaks::take_left(&nt, &name, driver_object, |address| image.contains(address));
             let leaks = system.pool.take_leaks(belongs);
             let of_pool: Vec<Violation> = leaks
                 .into_iter()

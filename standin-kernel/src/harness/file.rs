@@ -9,9 +9,9 @@ use crate::{
     execution::identity::Identity,
     ground::NtStatus,
     services::{
-        create_parameters::CreateParameters,
+        composition::system::System,
         kmdf::{
-            file::close_file,
+            file::opening::close_file,
             io::pass::submit,
             state::{
                 device::Unreachable,
@@ -20,6 +20,7 @@ use crate::{
                 request::{Completion, IoRequest, RequestKind},
             },
         },
+        managers::create_parameters::CreateParameters,
         ntoskrnl::{
             io::{
                 plug_and_play::removal,
@@ -27,7 +28,6 @@ use crate::{
             },
             ke::apcs,
         },
-        system::System,
     },
 };
 

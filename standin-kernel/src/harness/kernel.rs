@@ -25,22 +25,21 @@ use crate::{
         clock::{self, Clock},
     },
     services::{
+        composition::{
+            exports,
+            system::{Checks, System},
+        },
         etw::{controller, recorder_logs::RecorderMessage, service::EtwConfig},
-        exports,
-        faults::Fault,
         kmdf::{
-            file::{create_file, why_unreachable},
+            file::opening::{create_file, why_unreachable},
             state::{
                 device::{Unreachable, find_device},
                 simulated::{RequestAction, SimulatedRequest},
             },
         },
         managers::registry::{paths::parameters_path, value::RegistryValue},
-        ntoskrnl::{
-            io::{self, error_log::ErrorLogEntry},
-            zw::files,
-        },
-        system::{Checks, System},
+        ntoskrnl::io::{self, error_log::ErrorLogEntry, files},
+        verifier::faults::Fault,
     },
 };
 

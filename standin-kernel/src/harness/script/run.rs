@@ -15,6 +15,7 @@ use crate::{
     execution::schedule::Schedule,
     ground::NtStatus,
     harness::{
+        concurrent_work::Work,
         device::Device,
         driver::Driver,
         error::KernelError,
@@ -22,7 +23,6 @@ use crate::{
         kernel::Kernel,
         recording::{RecordedEvent, Recording},
         request::Request,
-        together::Work,
     },
     services::{etw::state::Target, kmdf::state::request::Completion},
 };

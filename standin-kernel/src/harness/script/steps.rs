@@ -15,7 +15,7 @@ use super::{
 use crate::{
     execution::identity::Identity,
     ground::NtStatus,
-    services::{faults::Fault, managers::registry::value::RegistryValue},
+    services::{managers::registry::value::RegistryValue, verifier::faults::Fault},
 };
 
 /// The maximum number of steps in a script, including repetitions.

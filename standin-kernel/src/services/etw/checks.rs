@@ -21,7 +21,7 @@ use crate::{
         memory,
         rule::Rule,
     },
-    services::verifier::Cause,
+    services::verifier::warnings::Cause,
 };
 
 /// `EVENT_WRITE_FLAG_NO_FAULTING`.

@@ -8,8 +8,8 @@ use crate::{
     execution::{context::ServiceContext, routine::Routine},
     ground::{clock::Clock, flight, irql::Irql, memory::BadAddress, rule::Rule},
     services::{
-        faults::Faults,
         managers::{
+            module_states::Parts,
             nodes::Nodes,
             plug_and_play::PlugAndPlay,
             pool::{Pool, Tag, Wanted},
@@ -17,7 +17,7 @@ use crate::{
             thread_objects::ThreadObjects,
             wmi_events::WmiEvents,
         },
-        parts::Parts,
+        verifier::faults::Faults,
     },
 };
 

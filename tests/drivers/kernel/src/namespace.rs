@@ -15,11 +15,11 @@ use wdk_sys::{
 
 use crate::{
     call::{NULL, at, call, driver, pointer, same},
-    exports::object_type,
+    dispatcher::Object,
     names::{is_text, with_attributes, with_string},
-    objects::Object,
     registry::common::close,
     threads,
+    variables::object_type,
 };
 
 /// `OBJ_PERMANENT`, `OBJ_CASE_INSENSITIVE` and `OBJ_OPENIF`.

@@ -4,7 +4,7 @@ use wdk_sys::{LUID, PVOID};
 
 use crate::{
     call::{NULL, at, call, field, pointer, same},
-    exports::object_type,
+    variables::object_type,
 };
 
 pub fn run() {

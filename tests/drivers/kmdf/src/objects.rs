@@ -14,9 +14,9 @@ use wdk_sys::{
 };
 
 use crate::{
-    below, children, commands, describe, dma, facts,
+    bus, commands, concurrency, device_queries, dma, facts,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
-    interrupts, locks, lower, senders, targets, together, verifier,
+    interrupt, io_target, presentation, verifier, wdm, wdm_objects, wdm_request,
 };
 
 /// The request that the work item completes, or null.
@@ -72,18 +72,18 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             wdk::println!("set failed");
             complete(request, STATUS_SUCCESS);
         }
-        _ if children::device_control(device, request, code) => {}
+        _ if bus::device_control(device, request, code) => {}
         _ if facts::device_control(device, request, code) => {}
         _ if dma::device_control(device, request, code) => {}
-        _ if locks::device_control(device, request, code) => {}
+        _ if presentation::device_control(device, request, code) => {}
         _ if verifier::device_control(device, request, code) => {}
-        _ if describe::device_control(device, request, code) => {}
-        _ if interrupts::device_control(request, code) => {}
-        _ if lower::device_control(device, request, code) => {}
-        _ if below::device_control(device, request, code) => {}
-        _ if senders::device_control(device, request, code) => {}
-        _ if targets::device_control(device, request, code) => {}
-        _ if together::device_control(request, code) => {}
+        _ if device_queries::device_control(device, request, code) => {}
+        _ if interrupt::device_control(request, code) => {}
+        _ if wdm::device_control(device, request, code) => {}
+        _ if wdm_objects::device_control(device, request, code) => {}
+        _ if wdm_request::device_control(device, request, code) => {}
+        _ if io_target::device_control(device, request, code) => {}
+        _ if concurrency::device_control(request, code) => {}
         // The command is unknown.
         _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
     }

@@ -16,9 +16,9 @@ use wdk_sys::{
 };
 
 use crate::{
-    commands,
+    commands, failing_starts,
     framework::{answer, answer_status, attributes, complete, device_of, irql, wdf},
-    objects, starts,
+    objects,
 };
 
 /// The manual queue.
@@ -36,7 +36,7 @@ fn config(dispatch: i32, power_managed: i32) -> WDF_IO_QUEUE_CONFIG {
     // The size up to KMDF 1.7, without the number of presented requests.
     const OLD: u32 = 80;
     WDF_IO_QUEUE_CONFIG {
-        Size: if starts::is_old() { OLD } else { size_of::<WDF_IO_QUEUE_CONFIG>() as u32 },
+        Size: if failing_starts::is_old() { OLD } else { size_of::<WDF_IO_QUEUE_CONFIG>() as u32 },
         DispatchType: dispatch,
         PowerManaged: power_managed,
         ..WDF_IO_QUEUE_CONFIG::default()
@@ -63,7 +63,7 @@ pub fn create(device: WDFDEVICE) -> NTSTATUS {
     default.DefaultQueue = 1;
     // The framework ignores this number in the configuration of older headers.
     default.Settings.Parallel.NumberOfPresentedRequests =
-        if starts::is_old() { 0 } else { ULONG::MAX };
+        if failing_starts::is_old() { 0 } else { ULONG::MAX };
     default.EvtIoRead = Some(read);
     default.EvtIoDeviceControl = Some(device_control);
     default.EvtIoStop = Some(stop);

@@ -10,7 +10,7 @@ use wdk_sys::{
 use crate::{
     commands,
     framework::{child_of, complete, counted, utf16, wdf},
-    interrupts, mode,
+    interrupt, mode,
 };
 
 /// Runs a command of this module. Returns false if the command belongs to another module.
@@ -24,7 +24,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
             wdf!(WdfVerifierKeBugCheck, 0xE2, 1, 2, 3, 4);
         }
         commands::RESOURCE_LISTS => {
-            interrupts::change_resources();
+            interrupt::change_resources();
             let special = wdk_sys::_WDF_SPECIAL_FILE_TYPE::WdfSpecialFilePaging;
             wdf!(WdfDeviceSetSpecialFileSupport, device, special, 1);
             let woken = wdf!(WdfDeviceIndicateWakeStatus, device, STATUS_SUCCESS);

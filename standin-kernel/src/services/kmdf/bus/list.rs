@@ -1,18 +1,6 @@
 //! Dynamic child lists. A child is identified by its identification description.
 
 use super::{
-    super::{
-        device::{
-            init::{Inits, allocate_init},
-            pnp::start_stack,
-        },
-        object::{self, create, give, read_attributes},
-        state::{
-            device::{DeviceData, DeviceInit},
-            framework::{Context, Data, Entries, ObjectRoutine},
-        },
-        work::{Work, WorkKind, queue_work},
-    },
     children::{Child, ChildState, with_child},
     description::{self, Description, Kind},
     pdo_init,
@@ -25,6 +13,18 @@ use crate::{
         abi::ObjectAttributes,
         framework_abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo},
         opaque::{ChildAddress, ChildIdentification},
+    },
+    services::kmdf::{
+        deferred::work::{Work, WorkKind, queue_work},
+        device::{
+            init::{Inits, allocate_init},
+            pnp::start_stack,
+        },
+        object::lifetime::{self, create, give, read_attributes},
+        state::{
+            device::{DeviceData, DeviceInit},
+            framework::{Context, Data, Entries, ObjectRoutine},
+        },
     },
 };
 
@@ -436,7 +436,7 @@ fn create_child(context: &Context, list: u64, number: u64) {
         return;
     }
     if let Some(child) = created {
-        object::delete(context, child);
+        lifetime::delete(context, child);
     }
     remove_entry(context, list, number);
 }

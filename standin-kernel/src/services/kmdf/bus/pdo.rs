@@ -8,6 +8,7 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::{NtResult, NtStatus, framework_abi::ForwardOptions, rule::Rule},
     services::kmdf::{
+        deferred::work::{Work, WorkKind, queue_work},
         io::pass::forget_to_parent,
         state::{
             device::{DeviceData, device_of},
@@ -15,7 +16,6 @@ use crate::{
             queue::QueueData,
             request::RequestData,
         },
-        work::{Work, WorkKind, queue_work},
     },
 };
 

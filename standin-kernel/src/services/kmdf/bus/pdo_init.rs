@@ -1,22 +1,21 @@
 //! The description of a child before its creation.
 
 use super::children::Child;
-use etl_file::Guid;
-
 use crate::{
-    execution::routine::{At, Handle, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, framework_abi::PdoCallbacks},
-    services::{
-        kmdf::{
-            device::init::allocate_init,
-            state::{
-                device::{DeviceData, DeviceInit},
-                framework::{Context, Entries},
-            },
-        },
+    execution::{
+        routine::{At, Handle, routine},
         strings::read_unicode_string,
     },
+    ground::{NtResult, NtStatus, abi::UnicodeString, framework_abi::PdoCallbacks},
+    services::kmdf::{
+        device::init::allocate_init,
+        state::{
+            device::{DeviceData, DeviceInit},
+            framework::{Context, Entries},
+        },
+    },
 };
+use etl_file::Guid;
 
 pub const ENTRIES: Entries = &[
     routine("WdfPdoInitAllocate", allocate),

@@ -12,12 +12,12 @@ use crate::{
     },
     services::{
         kmdf::{
+            object::string::{assign, read_optional_text},
             state::{
                 device::{Below, DeviceData},
                 framework::{Context, Entries},
                 text::TextData,
             },
-            text_routines::{assign, read_optional_text},
         },
         managers::plug_and_play::link,
     },

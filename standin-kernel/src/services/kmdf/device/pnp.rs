@@ -4,6 +4,7 @@ use super::{
     capabilities::Capabilities,
     init::{Inits, allocate_init},
     properties::GivenProperties,
+    resource_lists::{Resource, Resources, lists},
     wdm::{Offered, create_bus_device},
 };
 use crate::{
@@ -11,12 +12,10 @@ use crate::{
     services::{
         kmdf::{
             dma::enabler as dma,
-            driver::{self, DriverData},
+            driver::binding::{self, DriverData},
             interrupt::delivery as interrupts,
             io::power,
-            object::{self, tell},
-            presentation,
-            resource::{Resource, Resources, lists},
+            object::lifetime::{self, tell},
             state::{
                 device::{Below, DeviceData, DeviceInit, Presence},
                 file::{is_in_use, is_open},
@@ -24,6 +23,7 @@ use crate::{
                 request::{EndedRequests, RequestData, describe},
                 target::TargetData,
             },
+            synchronization::presentation,
         },
         managers::{
             device_properties::{CLASS, Identity},
@@ -43,7 +43,7 @@ const D3_FINAL: u64 = 5;
 
 /// Returns whether the driver has an `EvtDriverDeviceAdd` callback.
 pub fn adds_devices(context: &Context, driver_object: u64) -> bool {
-    driver::handle_of(context, driver_object).is_some_and(|driver| {
+    binding::handle_of(context, driver_object).is_some_and(|driver| {
         context.with::<DriverData, _>(driver, |driver| driver.device_add) != 0
     })
 }
@@ -100,7 +100,7 @@ fn identify(context: &Context, driver: u64, offer: &Offer) -> Identity {
 
 /// Offers a device to the driver: calls `EvtDriverDeviceAdd`, then enters D0.
 pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> NtResult<u64> {
-    let Some(driver) = driver::handle_of(context, driver_object) else {
+    let Some(driver) = binding::handle_of(context, driver_object) else {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     };
     let device_add = context.with::<DriverData, _>(driver, |driver| driver.device_add);
@@ -142,7 +142,7 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> NtResu
         return Err(if added.is_success() { NtStatus::INVALID_DEVICE_REQUEST } else { added });
     };
     if !added.is_success() {
-        object::delete(context, device);
+        lifetime::delete(context, device);
         return Err(added);
     }
     start_stack(context, device).inspect_err(|_| clean_up(context, device))?;
@@ -594,7 +594,7 @@ fn clean_up(context: &Context, device: u64) {
     let cleanup = calls.map_or(0, |calls| calls.self_managed_io_cleanup);
     call_optional(context, "EvtDeviceSelfManagedIoCleanup", cleanup, [device]);
     report_requests_left(context, device);
-    object::delete(context, device);
+    lifetime::delete(context, device);
 }
 
 /// Returns whether a device is started. A bus device's child is started together with the stack

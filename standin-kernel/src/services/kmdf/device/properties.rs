@@ -6,8 +6,10 @@ use crate::{
     ground::{NtResult, NtStatus, abi::ObjectAttributes, framework_abi::DevicePropertyData},
     services::{
         kmdf::{
-            buffer::{MemoryData, make_filled},
-            object::give,
+            object::{
+                lifetime::give,
+                memory::{MemoryData, make_filled},
+            },
             state::{
                 device::{DeviceData, DeviceInit},
                 framework::{Context, Entries, Framework},

@@ -3,24 +3,23 @@
 use std::collections::hash_map::Entry;
 
 use super::pnp::surprise_remove;
-use etl_file::Guid;
-
 use crate::{
     execution::routine::{At, Handle, routine},
     ground::{NtResult, NtStatus, abi::UnicodeString},
     services::kmdf::{
-        driver::DriverData,
+        deferred::work::{Work, WorkKind, queue_work},
+        driver::binding::DriverData,
         io::pass,
+        object::string::{read_optional_text, read_text},
         state::{
             device::{DeviceData, DeviceInterface, device_of, queue_of},
             framework::{Context, Entries},
             queue::QueueData,
             request::RequestData,
         },
-        text_routines::{read_optional_text, read_text},
-        work::{Work, WorkKind, queue_work},
     },
 };
+use etl_file::Guid;
 
 pub const ENTRIES: Entries = &[
     routine("WdfDeviceCreateDeviceInterface", create_interface),

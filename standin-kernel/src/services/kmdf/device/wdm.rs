@@ -9,7 +9,7 @@ use crate::{
     ground::{abi::DriverObject, framework_abi::DeviceObject, memory},
     services::{
         kmdf::{
-            driver::{DriverData, handle_of, object_of},
+            driver::binding::{DriverData, handle_of, object_of},
             state::{
                 device::{Below, DeviceData, FILE_DEVICE_SECURE_OPEN},
                 device_object::{Object, Objects, bus_object, fill, foreign, own, update},

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     ground::{NtResult, NtStatus, arena::Block, framework_abi::CommonBufferConfig},
     services::kmdf::{
-        object::{create, read_attributes},
+        object::lifetime::{create, read_attributes},
         state::framework::{Context, Data, ObjectRoutine},
     },
 };

@@ -3,7 +3,7 @@
 use crate::{
     ground::{NtResult, NtStatus, framework_abi::DmaEnablerConfig},
     services::kmdf::{
-        object::{create, read_attributes},
+        object::lifetime::{create, read_attributes},
         state::{
             device::device_of,
             framework::{Context, Data},

@@ -15,7 +15,7 @@ use crate::{
     },
     services::kmdf::{
         io::irp::mdl_of,
-        object::give,
+        object::lifetime::give,
         state::{
             device::DeviceData,
             framework::{Context, Entries},

@@ -14,7 +14,7 @@ use crate::{
         rule::Rule,
     },
     services::kmdf::{
-        object::{create, hold, read_attributes, release},
+        object::lifetime::{create, hold, read_attributes, release},
         state::framework::{Context, Data, ObjectRoutine},
     },
 };

@@ -7,11 +7,13 @@ use super::{
 use crate::{
     ground::{NtResult, NtStatus, irql::Irql},
     services::kmdf::{
-        presentation,
-        resource::{Resource, Resources},
+        deferred::{
+            timer::queue_dpc,
+            work::{Work, WorkKind, queue_work},
+        },
+        device::resource_lists::{Resource, Resources},
         state::{device::DeviceData, framework::Context},
-        timer::queue_dpc,
-        work::{Work, WorkKind, queue_work},
+        synchronization::presentation,
     },
 };
 

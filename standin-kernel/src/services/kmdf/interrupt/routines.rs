@@ -16,13 +16,13 @@ use crate::{
         opaque::InterruptObject,
     },
     services::kmdf::{
-        object::{create, give, read_attributes},
-        presentation::serialization,
-        resource::place_of,
+        device::resource_lists::place_of,
+        object::lifetime::{create, give, read_attributes},
         state::{
             device::{DeviceData, device_of},
             framework::{Context, Entries},
         },
+        synchronization::presentation::serialization,
     },
 };
 

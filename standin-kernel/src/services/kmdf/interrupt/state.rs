@@ -5,10 +5,12 @@ use std::thread::ThreadId;
 use crate::{
     ground::{arena::Block, framework_abi::InterruptConfig, irql::Irql},
     services::kmdf::{
-        presentation::Lock,
+        deferred::{
+            timer::forget_dpc,
+            work::{WorkKind, forget_work},
+        },
         state::framework::{Context, Data, ObjectRoutine},
-        timer::forget_dpc,
-        work::{WorkKind, forget_work},
+        synchronization::presentation::Lock,
     },
 };
 

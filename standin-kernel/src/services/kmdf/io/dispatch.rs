@@ -4,14 +4,16 @@ use super::ending;
 use crate::{
     ground::{NtStatus, abi::IoQueueConfig, irql::Irql},
     services::kmdf::{
-        presentation,
+        deferred::{
+            timer::queue_dpc,
+            work::{Work, WorkKind, queue_work},
+        },
         state::{
             framework::Context,
             queue::{Event, QueueData},
             request::{RequestData, RequestKind},
         },
-        timer::queue_dpc,
-        work::{Work, WorkKind, queue_work},
+        synchronization::presentation,
     },
 };
 

@@ -12,7 +12,7 @@ use crate::{
             queue::{Notify, QueueData},
             request::{RequestData, describe},
         },
-        wait,
+        synchronization::wait,
     },
 };
 

@@ -11,9 +11,8 @@ use crate::{
         memory,
     },
     services::{
-        create_parameters::SecurityContext,
         kmdf::{
-            file_object,
+            file::file_object,
             state::{
                 device::{DeviceData, device_of},
                 device_object::own,
@@ -21,6 +20,7 @@ use crate::{
                 request::{METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind},
             },
         },
+        managers::create_parameters::SecurityContext,
     },
 };
 

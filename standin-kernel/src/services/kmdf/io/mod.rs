@@ -13,3 +13,5 @@ pub mod queue_routines;
 pub mod request_routines;
 pub mod retrieve;
 pub mod send;
+pub mod wdm_dispatch;
+pub mod wdm_request;

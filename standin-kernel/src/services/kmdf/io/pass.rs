@@ -12,8 +12,8 @@ use super::{
 use crate::{
     ground::{NtResult, NtStatus, arena::Block},
     services::kmdf::{
-        object::{self, tell},
-        presentation,
+        deferred::timer::clear_deadline,
+        object::lifetime::{self, tell},
         state::{
             device::{Below, DeviceData, Presence, device_of, queue_for, queue_of},
             file::FileData,
@@ -26,7 +26,7 @@ use crate::{
             simulated::{self, Given},
             target::TargetData,
         },
-        timer::clear_deadline,
+        synchronization::presentation,
     },
 };
 
@@ -442,7 +442,7 @@ fn note_create(context: &Context, request: u64, status: NtStatus) {
     }
     let below = context.with::<FileData, _>(file, |file| core::mem::take(&mut file.below));
     if let Below::Device(lower) = below {
-        object::delete(context, lower);
+        lifetime::delete(context, lower);
     }
 }
 

@@ -10,14 +10,13 @@ use crate::{
     execution::routine::{Handle, routine},
     ground::rule::Rule,
     services::kmdf::{
-        presentation,
         state::{
             device::DeviceData,
             framework::{Context, Entries},
             queue::{Power, QueueData},
             request::{RequestData, Stop, describe},
         },
-        wait,
+        synchronization::{presentation, wait},
     },
 };
 

@@ -10,13 +10,13 @@ use crate::{
         abi::{IoQueueConfig, ObjectAttributes},
     },
     services::kmdf::{
-        object::{create_from, discard},
-        presentation,
+        object::lifetime::{create_from, discard},
         state::{
             device::{DeviceData, get_device},
             framework::{Context, Entries},
             queue::{MANUAL, Notify, PARALLEL, Power, QueueData, check},
         },
+        synchronization::presentation,
     },
 };
 

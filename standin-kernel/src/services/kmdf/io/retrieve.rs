@@ -9,7 +9,7 @@ use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{NtResult, NtStatus, abi::RequestParameters},
     services::kmdf::{
-        object,
+        object::lifetime,
         state::{
             device::device_of,
             file::FileData,
@@ -142,7 +142,7 @@ fn find_request(
         file.0 == 0 || context.with::<RequestData, _>(*waiting, |data| data.file() == Some(file.0))
     });
     if let Some(found) = found {
-        object::add_reference(context, found);
+        lifetime::add_reference(context, found);
         if !parameters.is_null() {
             fill_parameters(context, found, parameters.0);
         }

@@ -6,8 +6,7 @@ use crate::{
         framework_abi::{Mdl, MemoryDescriptor, MemoryOffset},
     },
     services::kmdf::{
-        buffer::MemoryData,
-        object::hold,
+        object::{lifetime::hold, memory::MemoryData},
         state::{framework::Context, outgoing::Buffer},
     },
 };

@@ -5,8 +5,8 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::{NtResult, NtStatus, framework_abi::MemoryOffset},
     services::kmdf::{
-        buffer::MemoryData,
         io::ending::{must_not_be_under_way, release_format},
+        object::memory::MemoryData,
         state::{
             framework::{Context, Entries},
             outgoing::{Buffer, Format},

@@ -6,20 +6,22 @@ use super::{
     submit::{send_now, wait_for},
 };
 use crate::{
-    execution::routine::{At, Handle, routine},
+    execution::{
+        routine::{At, Handle, routine},
+        strings::units,
+    },
     ground::{
         NtResult, NtStatus, abi::UnicodeString, framework_abi::TargetOpenParameters, rule::Rule,
     },
     services::{
-        create_parameters::CreateParameters,
         kmdf::{
             device::wdm::{Owner, owner},
-            file::{close_file, create_file_by},
+            file::opening::{close_file, create_file_by},
             io::{
                 pass::deliver,
                 send::{cancel_below, deliver_result},
             },
-            object::{self, create},
+            object::lifetime::{self, create},
             state::{
                 device::{Below, find_device, rest_of_name},
                 file::FileData,
@@ -29,10 +31,10 @@ use crate::{
                 simulated::SimulatedDevices,
                 target::{OpenedByName, RemovalCallbacks, State, TargetData},
             },
-            wait,
+            synchronization::wait,
         },
+        managers::create_parameters::CreateParameters,
         ntoskrnl::ob::namespace,
-        strings::units,
     },
 };
 
@@ -231,7 +233,7 @@ fn tell_simulated(
     deliver(context, request, Below::Simulated(number), None);
     wait_for(context, request, None);
     let status = context.with::<RequestData, _>(request, |request| request.outgoing.status);
-    object::delete(context, request);
+    lifetime::delete(context, request);
     Ok(status.unwrap_or(NtStatus::SUCCESS))
 }
 

@@ -16,15 +16,14 @@ use crate::{
         rule::Rule,
     },
     services::{
-        create_parameters::CreateParameters,
         kmdf::{
-            driver::driver_of,
+            driver::binding::driver_of,
             io::{
                 ending::{must_not_be_cancelable, must_not_be_under_way, must_own, release_format},
                 pass::{call_routine, current_format, forget},
                 send::cancel_below,
             },
-            object::{create_from, give},
+            object::lifetime::{create_from, give},
             state::{
                 framework::{Context, Entries},
                 outgoing::{Buffer, Format, Outgoing},
@@ -32,7 +31,7 @@ use crate::{
                 target::TargetData,
             },
         },
-        parts::Parts,
+        managers::{create_parameters::CreateParameters, module_states::Parts},
     },
 };
 

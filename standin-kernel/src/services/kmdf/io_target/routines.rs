@@ -5,8 +5,6 @@ use super::{
     open::{Sent, cancel_sent, fail_queued, send_queued, wait_for_sent},
     submit::must_be_passive,
 };
-use etl_file::Guid;
-
 use crate::{
     execution::{
         kinds::NtObject,
@@ -20,12 +18,14 @@ use crate::{
         memory,
     },
     services::kmdf::{
-        buffer::MemoryData,
         device::{
             interfaces::{Query, ask},
             properties::{copy_out, give_memory, of_device},
         },
-        object::{create_from, give},
+        object::{
+            lifetime::{create_from, give},
+            memory::MemoryData,
+        },
         state::{
             device::{Below, DeviceData},
             device_object::own,
@@ -36,6 +36,7 @@ use crate::{
         },
     },
 };
+use etl_file::Guid;
 
 pub const ENTRIES: Entries = &[
     routine("WdfIoTargetCreate", target_create),

@@ -3,6 +3,7 @@
 use crate::{
     ground::{NtResult, NtStatus, framework_abi::SendOptions, irql::Irql, rule::Rule},
     services::kmdf::{
+        deferred::timer::{reading_of, set_deadline},
         io::{
             ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
             pass,
@@ -14,8 +15,7 @@ use crate::{
             request::{RequestData, describe},
             target::{State, TargetData},
         },
-        timer::{reading_of, set_deadline},
-        wait,
+        synchronization::wait,
     },
 };
 

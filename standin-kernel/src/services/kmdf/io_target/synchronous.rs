@@ -14,7 +14,7 @@ use crate::{
     },
     services::kmdf::{
         io::ending::{must_not_be_under_way, release_format},
-        object::{self, create},
+        object::lifetime::{self, create},
         state::{
             framework::{Context, Entries},
             outgoing::{Buffer, Format},
@@ -57,7 +57,7 @@ fn send(
             .with::<RequestData, _>(own, |request| (request.outgoing.status, request.information))
     });
     if request == 0 {
-        object::delete(context, own);
+        lifetime::delete(context, own);
     } else {
         release_format(context, own);
     }

@@ -11,13 +11,15 @@ use crate::{
     },
     services::{
         kmdf::{
-            driver::{DriverData, driver_of},
-            object::{create_from, delete, give},
+            driver::binding::{DriverData, driver_of},
+            object::{
+                lifetime::{create_from, delete, give},
+                string::read_text,
+            },
             state::{
                 device::{DeviceData, DeviceInit},
                 framework::{Context, Data, Entries, ObjectRoutine},
             },
-            text_routines::read_text,
         },
         managers::registry::{
             paths::{device_path, parameters_path},

@@ -1,27 +1,30 @@
 //! Routines that read values.
 
-use super::keys::id_of;
+use super::keys::{KeyData, id_of};
 use crate::{
-    execution::routine::{At, Handle, Memory, Out, routine},
+    execution::{
+        routine::{At, Handle, Memory, Out, routine},
+        strings::units,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{ObjectAttributes, UnicodeString},
     },
     services::{
         kmdf::{
-            buffer::{MemoryData, make_filled},
-            collection::{CollectionData, push},
-            driver::driver_of,
-            object::{create, give, read_attributes},
-            registry::keys::KeyData,
+            driver::binding::driver_of,
+            object::{
+                collection::{CollectionData, push},
+                lifetime::{create, give, read_attributes},
+                memory::{MemoryData, make_filled},
+                string::read_text,
+            },
             state::{
                 framework::{Context, Entries},
                 text::TextData,
             },
-            text_routines::read_text,
         },
         managers::registry::value::split_list,
-        strings::units,
     },
 };
 

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     execution::routine::Handle,
     ground::abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
-    services::{managers::device_properties::Identity, parts::Parts},
+    services::managers::{device_properties::Identity, module_states::Parts},
 };
 
 /// The next lower device in a device's stack.

@@ -12,9 +12,8 @@ use crate::{
     },
     ground::{NtStatus, arena::Block, clock::Clock, irql::Irql, rule::Rule},
     services::{
-        managers::{registry::store::Registry, wmi_events::WmiEvents},
-        parts::Parts,
-        verifier::Verifier,
+        managers::{module_states::Parts, registry::store::Registry, wmi_events::WmiEvents},
+        verifier::warnings::Verifier,
     },
 };
 

@@ -6,7 +6,7 @@ pub use super::operation::{Completion, IoRequest, RequestKind};
 use super::outgoing::Outgoing;
 use crate::{
     ground::{NtResult, NtStatus, arena::Block},
-    services::{create_parameters::CreateParameters, parts::Parts},
+    services::managers::{create_parameters::CreateParameters, module_states::Parts},
 };
 
 /// The low bits of a control code, which select the buffer transfer method.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::device::Below;
-use crate::{ground::arena::Block, services::create_parameters::CreateParameters};
+use crate::{ground::arena::Block, services::managers::create_parameters::CreateParameters};
 
 /// `WDF_IO_TARGET_STATE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::framework::Data;
 use crate::{
+    execution::strings::{text_bytes, units},
     ground::{abi::UnicodeString, arena::Block, memory},
-    services::strings::{text_bytes, units},
 };
 
 /// A string object.

@@ -8,7 +8,7 @@ use crate::{
         managers::pool::{FreeError, Tag, Wanted},
         ntoskrnl::{
             context::{Context, Entries},
-            irps,
+            io::live_irps,
             ke::{dpc, timers},
         },
     },
@@ -201,7 +201,7 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
             "for a block with a resource (ERESOURCE) that was not deleted",
         );
     }
-    if irps::forget_inside(context, is_inside) {
+    if live_irps::forget_inside(context, is_inside) {
         context.stop_call(Rule::LeftQueued, "for a block with a request that another driver owns");
     }
     let wrong = match context.pool().free(address, context, call) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::{
     devices::{self, flag},
     irp::{self, Ended, THREAD, call_driver},
+    live_irps,
 };
 use crate::{
     execution::{
@@ -21,7 +22,6 @@ use crate::{
         managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
-            irps,
             ke::{
                 dispatcher::set_state,
                 header::{header_of, kind},
@@ -294,7 +294,7 @@ fn build_asynchronous(
     };
     context.update(request, |value: &mut Irp| value.user_status = status.0);
     context.state().get::<Requests>().0.insert(request, Built { status: status.0, ..built });
-    irps::end_by(context, request, ended);
+    live_irps::end_by(context, request, ended);
     At::new(request)
 }
 

@@ -7,7 +7,10 @@ use std::{
 
 use super::{lifetime, remove_locks};
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        routine::{At, routine},
+        strings::read_unicode_string,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, DriverObject, UnicodeString},
@@ -15,17 +18,14 @@ use crate::{
         memory,
         rule::Rule,
     },
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            ex::resources,
-            ob::{
-                handles,
-                namespace::{self, LINK, Place, Target, key},
-            },
-            se::descriptors,
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ex::resources,
+        ob::{
+            handles,
+            namespace::{self, LINK, Place, Target, key},
         },
-        strings::read_unicode_string,
+        se::descriptors,
     },
 };
 

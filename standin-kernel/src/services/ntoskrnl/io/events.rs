@@ -1,18 +1,18 @@
 //! Named events created by `IoCreateNotificationEvent` and `IoCreateSynchronizationEvent`.
 
 use crate::{
-    execution::routine::{At, routine},
-    ground::{abi::UnicodeString, opaque::KernelEvent},
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            ob::{
-                namespace::{self, Place},
-                object_attributes::OPEN_IF,
-            },
-            zw::events::{NOTIFICATION, SYNCHRONIZATION, TYPE, create_at, open_handle},
-        },
+    execution::{
+        routine::{At, routine},
         strings::read_unicode_string,
+    },
+    ground::{abi::UnicodeString, opaque::KernelEvent},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ex::named_events::{NOTIFICATION, SYNCHRONIZATION, TYPE, create_at, open_handle},
+        ob::{
+            namespace::{self, Place},
+            object_attributes::OPEN_IF,
+        },
     },
 };
 

@@ -4,8 +4,11 @@ use std::{collections::HashMap, mem::offset_of};
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::devices;
-pub use crate::services::ntoskrnl::irps::Ended;
+pub use super::live_irps::Ended;
+use super::{
+    devices,
+    live_irps::{self, Request},
+};
 use crate::{
     execution::routine::{At, routine},
     ground::{
@@ -15,10 +18,7 @@ use crate::{
     },
     services::{
         managers::pool::Tag,
-        ntoskrnl::{
-            context::{Context, Entries},
-            irps::{self, Request},
-        },
+        ntoskrnl::context::{Context, Entries},
     },
 };
 
@@ -93,7 +93,7 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let flags = if stack_size <= LARGE { ALLOCATED_FIXED_SIZE } else { 0 };
     fill(context, irp, size, stack_size, flags);
     let request = Request { ended, if_not_kept: None, is_allocated: true, home: None };
-    irps::add(context, irp, request);
+    live_irps::add(context, irp, request);
     irp
 }
 
@@ -125,7 +125,7 @@ pub fn update_next(context: &Context, irp: u64, change: impl FnOnce(&mut IrpStac
 
 /// Frees a request that the I/O manager created.
 pub fn discard(context: &Context, irp: u64) {
-    irps::forget(context, irp);
+    live_irps::forget(context, irp);
     context.free_own(irp);
 }
 
@@ -154,7 +154,7 @@ const fn size_for_device(_context: &Context, _device: At<DeviceObject>, stack_si
 
 fn free(context: &Context, irp: At<Irp>) {
     let is_its =
-        irps::find(context, irp.0).is_some_and(|one| one.is_allocated && one.ended.is_none());
+        live_irps::find(context, irp.0).is_some_and(|one| one.is_allocated && one.ended.is_none());
     if !is_its {
         context.stop_for_wrong(irp.0, "a request from IoAllocateIrp");
     }
@@ -168,7 +168,7 @@ fn initialize(context: &Context, irp: At<Irp>, size: u16, stack_size: i8) {
     if u64::from(size) < needed {
         context.stop_for_misuse(&format!("with {size} bytes; {needed} are required"));
     }
-    if irps::find(context, irp.0).is_some_and(|one| one.is_allocated) {
+    if live_irps::find(context, irp.0).is_some_and(|one| one.is_allocated) {
         context.stop_for_misuse(
             "for a request from IoAllocateIrp, which only IoReuseIrp can prepare for reuse",
         );
@@ -176,7 +176,7 @@ fn initialize(context: &Context, irp: At<Irp>, size: u16, stack_size: i8) {
     must_be_back(context, irp.0);
     fill(context, irp.0, needed, stack_size, 0);
     let request = Request { ended: None, if_not_kept: None, is_allocated: false, home: None };
-    irps::add(context, irp.0, request);
+    live_irps::add(context, irp.0, request);
 }
 
 fn initialize_for_device(
@@ -191,14 +191,14 @@ fn initialize_for_device(
 
 /// Bugchecks if drivers in a stack are still processing a request.
 fn must_be_back(context: &Context, irp: u64) {
-    if irps::find(context, irp).is_some_and(|one| one.home.is_some()) {
+    if live_irps::find(context, irp).is_some_and(|one| one.home.is_some()) {
         context.stop_for_misuse("for a request that another driver owns and has not completed");
     }
 }
 
 fn reuse(context: &Context, irp: At<Irp>, status: NtStatus) {
     let value = irp.read(context);
-    let is_own = irps::find(context, irp.0).is_some_and(|one| one.ended.is_none());
+    let is_own = live_irps::find(context, irp.0).is_some_and(|one| one.ended.is_none());
     if !is_own {
         context.stop_for_misuse("for a request that the driver did not allocate");
     }
@@ -241,7 +241,7 @@ pub fn call_driver(context: &Context, device: At<DeviceObject>, irp: At<Irp>) ->
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
     store_location(context, irp.0, &value);
-    irps::sent_from(context, irp.0, from);
+    live_irps::sent_from(context, irp.0, from);
     let location = context.update(value.tail[STACK], |location: &mut IrpStack| {
         location.device = device.0;
         *location
@@ -272,7 +272,7 @@ pub fn call_driver(context: &Context, device: At<DeviceObject>, irp: At<Irp>) ->
 
 /// Bugchecks if no request is at the address, or if the request was completed or freed.
 pub fn must_be_request(context: &Context, irp: u64) {
-    if irps::find(context, irp).is_some() {
+    if live_irps::find(context, irp).is_some() {
         return;
     }
     if context.call().name == "IofCompleteRequest" {
@@ -340,7 +340,7 @@ pub fn complete_request(context: &Context, irp: u64) {
         store(context, irp, pending, &value.pending_returned);
         store_location(context, irp, &value);
         // The owner's completion routine can free or reuse the request.
-        irps::back_at(context, irp, next);
+        live_irps::back_at(context, irp, next);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
         let kept = context.state().get::<Kept>().0.remove(&at);
         if let Some(back) = kept {
@@ -367,7 +367,7 @@ pub fn complete_request(context: &Context, irp: u64) {
             context.write(value.tail[STACK], &above);
         }
     }
-    match irps::find(context, irp).map(|one| one.ended.or(one.if_not_kept)) {
+    match live_irps::find(context, irp).map(|one| one.ended.or(one.if_not_kept)) {
         Some(Some(ended)) => {
             ended(context, irp);
             discard(context, irp);

@@ -2,18 +2,20 @@
 
 use super::{devices, irp, send, stacks};
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        routine::{At, routine},
+        strings::read_unicode_string,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, Irp, IrpStack, UnicodeString},
     },
     services::{
-        create_parameters::CreateParameters,
+        managers::create_parameters::CreateParameters,
         ntoskrnl::{
             context::{Context, Entries},
             ob::handles,
         },
-        strings::read_unicode_string,
     },
 };
 

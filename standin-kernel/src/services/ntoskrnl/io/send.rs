@@ -19,7 +19,7 @@ use crate::{
         rule::Rule,
     },
     services::{
-        create_parameters::{CreateParameters, SYNCHRONOUS_IO, SecurityContext},
+        managers::create_parameters::{CreateParameters, SYNCHRONOUS_IO, SecurityContext},
         ntoskrnl::{
             context::{Context, Ntoskrnl},
             ke::{apcs, thread_objects},

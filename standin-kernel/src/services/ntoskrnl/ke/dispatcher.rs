@@ -22,7 +22,9 @@ use crate::{
         memory::{self, BadAddress},
         rule::Rule,
     },
-    services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
+    services::{
+        managers::module_states::Parts, ntoskrnl::context::Context, verifier::warnings::Verifier,
+    },
 };
 
 /// Waits that have not ended, oldest first. Each wait is for a `T` and ends with an `R`.

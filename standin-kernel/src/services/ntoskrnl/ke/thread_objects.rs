@@ -15,8 +15,8 @@ use crate::{
         opaque::{GroupAffinity, KernelProcess, KernelThread},
     },
     services::{
+        managers::module_states::Parts,
         ntoskrnl::context::{Context, Entries, Ntoskrnl},
-        parts::Parts,
     },
 };
 use std::collections::{HashMap, HashSet};

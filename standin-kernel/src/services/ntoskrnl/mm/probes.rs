@@ -6,8 +6,8 @@ use crate::{
     ground::{NtStatus, arena::PAGE, memory},
     services::ntoskrnl::{
         context::{Context, Entries},
-        data::USER_PROBE_ADDRESS,
         ex::exceptions::MISALIGNMENT,
+        variables::constant::USER_PROBE_ADDRESS,
     },
 };
 

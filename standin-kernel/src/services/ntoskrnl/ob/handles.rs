@@ -15,8 +15,8 @@ use crate::{
     ground::{NtResult, NtStatus, memory, opaque::ObjectType},
     services::ntoskrnl::{
         context::{Context, Entries},
-        data,
         ke::{thread_objects, threads},
+        variables::constant,
     },
 };
 
@@ -314,7 +314,7 @@ fn reference_by_handle(
 ) -> NtResult {
     object.write(context, 0);
     let found = target_of(context, handle.0)?;
-    if !kind.is_null() && data::object_type(found.type_name) != Some(kind.0) {
+    if !kind.is_null() && constant::object_type(found.type_name) != Some(kind.0) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     reference(context, At::new(found.object));

@@ -7,8 +7,9 @@ use super::{
     object_attributes::{Attributes, OPEN_IF},
 };
 use crate::{
+    execution::strings::units,
     ground::{NtResult, NtStatus, arena::Block},
-    services::{ntoskrnl::context::Context, parts::Parts, strings::units},
+    services::{managers::module_states::Parts, ntoskrnl::context::Context},
 };
 
 /// The types of directories and symbolic links. No variable that drivers can import points to them.

@@ -1,11 +1,12 @@
 //! `OBJECT_ATTRIBUTES`, which contain the names of objects.
 
 use crate::{
+    execution::strings::read_unicode_string,
     ground::{
         NtResult, NtStatus,
         abi::{ObjectAttributesNt, UnicodeString},
     },
-    services::{ntoskrnl::context::Context, strings::read_unicode_string},
+    services::ntoskrnl::context::Context,
 };
 
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);

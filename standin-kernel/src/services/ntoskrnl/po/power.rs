@@ -20,13 +20,13 @@ use crate::{
             io::{
                 devices::must_be_device,
                 irp::call_driver,
+                live_irps,
                 plug_and_play::{
                     minor::{POWER, power},
                     sent::{Outcome, Request, allocate, send},
                 },
                 power_states as states,
             },
-            irps,
             ke::threads,
         },
     },
@@ -52,7 +52,7 @@ const INVALID_PARAMETER_2: NtStatus = NtStatus::from_bits(0xC000_00F0);
 
 /// Signals readiness for the next power request. It has had no effect since Windows Vista.
 fn start_next_request(context: &Context, irp: At<Irp>) {
-    if irps::find(context, irp.0).is_none() {
+    if live_irps::find(context, irp.0).is_none() {
         context.stop_for_wrong(irp.0, "a request");
     }
 }

@@ -2,30 +2,28 @@
 
 use zerocopy::IntoBytes;
 
+use super::processes::{image_path, known, session_of};
 use crate::{
     execution::{
         identity::Identity,
         kinds::NtObject,
         routine::{At, Handle, Memory, routine},
+        strings::text_bytes,
     },
     ground::{
         NtResult, NtStatus,
         abi::{ClientId, ObjectAttributesNt, UnicodeString},
         executive_abi::ProcessBasicInformation,
     },
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            ke::thread_objects::{
-                identity_of, is_running, process_end, process_object, processors, thread_by_id,
-            },
-            ob::{
-                handles::{self, Target},
-                object_attributes,
-            },
-            ps::processes::{image_path, known, session_of},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::thread_objects::{
+            identity_of, is_running, process_end, process_object, processors, thread_by_id,
         },
-        strings::text_bytes,
+        ob::{
+            handles::{self, Target},
+            object_attributes,
+        },
     },
 };
 

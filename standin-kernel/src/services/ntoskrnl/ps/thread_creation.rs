@@ -1,4 +1,4 @@
-//! The creation of threads by drivers.
+//! The creation of threads by drivers, and their end.
 
 use crate::{
     execution::{
@@ -19,8 +19,11 @@ use crate::{
     },
 };
 
-pub const ENTRIES: Entries =
-    &[routine("PsCreateSystemThread", create), routine("IoCreateSystemThread", create_for_object)];
+pub const ENTRIES: Entries = &[
+    routine("PsCreateSystemThread", create),
+    routine("IoCreateSystemThread", create_for_object),
+    routine("PsTerminateSystemThread", threads::terminate),
+];
 
 fn create(
     context: &Context,

@@ -7,8 +7,8 @@ use crate::{
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{
+            cm::{keys::key_of, values::set_value},
             context::{Context, Entries},
-            zw::{keys::key_of, values::set_value},
         },
     },
 };

@@ -1,7 +1,10 @@
 //! Counted strings. `WIDE` selects routines for UTF-16 strings.
 
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        routine::{At, routine},
+        strings::units,
+    },
     ground::{NtResult, NtStatus, abi::UnicodeString, memory, opaque::AnsiString},
     services::{
         managers::pool::Tag,
@@ -15,7 +18,6 @@ use crate::{
             },
             ex::pool,
         },
-        strings::units,
     },
 };
 

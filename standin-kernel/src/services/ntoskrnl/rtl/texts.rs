@@ -2,14 +2,14 @@
 
 use super::strings::{difference, number_in, store, terminated};
 use crate::{
-    execution::routine::{At, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString},
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            crt::letters::upcase,
-        },
+    execution::{
+        routine::{At, routine},
         strings::units,
+    },
+    ground::{NtResult, NtStatus, abi::UnicodeString},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        crt::letters::upcase,
     },
 };
 

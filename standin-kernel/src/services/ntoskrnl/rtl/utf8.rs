@@ -2,12 +2,12 @@
 
 use super::strings;
 use crate::{
-    execution::routine::{At, low_half, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, opaque::AnsiString},
-    services::{
-        ntoskrnl::context::{Context, Entries},
+    execution::{
+        routine::{At, low_half, routine},
         strings::units,
     },
+    ground::{NtResult, NtStatus, abi::UnicodeString, opaque::AnsiString},
+    services::ntoskrnl::context::{Context, Entries},
 };
 
 pub const ENTRIES: Entries = &[

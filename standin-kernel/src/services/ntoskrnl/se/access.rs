@@ -3,7 +3,10 @@
 //! The system is an administrator. A test's process belongs to a local user who is not an
 //! administrator.
 
-use super::security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts};
+use super::{
+    security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts},
+    well_known,
+};
 use crate::{
     execution::{
         identity::Identity,
@@ -14,11 +17,8 @@ use crate::{
         opaque::{GenericMapping, SecurityDescriptor, SecuritySubjectContext},
     },
     services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            well_known,
-        },
-        tokens,
+        managers::tokens,
+        ntoskrnl::context::{Context, Entries},
     },
 };
 

@@ -5,3 +5,4 @@ pub mod capture;
 pub mod descriptors;
 pub mod security_descriptors;
 pub mod tokens;
+pub mod well_known;

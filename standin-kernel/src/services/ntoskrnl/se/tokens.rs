@@ -7,6 +7,7 @@
 use super::{
     access::{groups_of, user_of},
     capture::store_copy,
+    well_known::identifier,
 };
 use crate::{
     execution::{
@@ -19,13 +20,12 @@ use crate::{
         opaque::{AccessToken, KernelProcess, KernelThread},
     },
     services::{
+        managers::tokens,
         ntoskrnl::{
             context::{Context, Entries},
             ke::thread_objects,
             ob::handles::{self, Target},
-            well_known::identifier,
         },
-        tokens,
     },
 };
 

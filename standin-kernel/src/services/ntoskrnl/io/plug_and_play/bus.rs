@@ -11,7 +11,10 @@ use super::{
     sent::note_reached,
 };
 use crate::{
-    execution::routine::{At, low_half},
+    execution::{
+        routine::{At, low_half},
+        strings::text_bytes,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, Irp, IrpStack},
@@ -34,7 +37,6 @@ use crate::{
             },
             ob::handles,
         },
-        strings::text_bytes,
     },
 };
 

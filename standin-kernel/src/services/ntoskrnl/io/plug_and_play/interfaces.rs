@@ -3,7 +3,10 @@
 use etl_file::Guid;
 
 use crate::{
-    execution::routine::{At, Memory, routine},
+    execution::{
+        routine::{At, Memory, routine},
+        strings::{read_unicode_string, text_bytes},
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, UnicodeString},
@@ -16,7 +19,6 @@ use crate::{
             pool::Tag,
         },
         ntoskrnl::context::{Context, Entries},
-        strings::{read_unicode_string, text_bytes},
     },
 };
 

@@ -2,7 +2,10 @@
 
 use super::interfaces::find;
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        routine::{At, routine},
+        strings::read_unicode_string,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, DriverExtension, DriverObject, UnicodeString},
@@ -10,10 +13,9 @@ use crate::{
     services::{
         managers::registry::paths::{device_path, parameters_path, service_path},
         ntoskrnl::{
+            cm::keys,
             context::{Context, Entries},
-            zw::keys,
         },
-        strings::read_unicode_string,
     },
 };
 

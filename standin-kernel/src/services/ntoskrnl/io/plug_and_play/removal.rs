@@ -6,6 +6,7 @@ use super::{
     sent::{Outcome, Request, send},
 };
 use crate::{
+    execution::strings::read_unicode_string,
     ground::{
         NtStatus,
         abi::{DeviceObject, DriverObject},
@@ -20,7 +21,6 @@ use crate::{
                 power_states as states, stacks,
             },
         },
-        strings::read_unicode_string,
     },
 };
 

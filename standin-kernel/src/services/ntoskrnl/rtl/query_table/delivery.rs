@@ -1,6 +1,7 @@
 //! Delivers the values that `RtlQueryRegistryValues` reads, to the driver's routine or into its memory.
 
 use crate::{
+    execution::strings::{text_bytes, units},
     ground::{
         NtResult, NtStatus,
         abi::{QueryRegistryTable, UnicodeString},
@@ -12,7 +13,6 @@ use crate::{
             context::Context,
             rtl::strings::{new_buffer, terminated},
         },
-        strings::{text_bytes, units},
     },
 };
 

@@ -1,0 +1,5 @@
+//! Deferred work: timers, DPCs and work items.
+
+pub mod timer;
+pub mod work;
+pub mod work_item;

@@ -1,0 +1,6 @@
+//! The binding of drivers to the framework, the driver object, and queries about the framework.
+
+pub mod binding;
+pub mod verifier;
+pub mod version;
+pub mod wdfldr;

@@ -1,0 +1,14 @@
+//! The exports of WDFLDR.SYS.
+
+use super::binding::{bind, unbind};
+use crate::{
+    execution::routine::{Routine, routine},
+    services::kmdf::state::framework::Context,
+};
+
+/// The module's name.
+pub const MODULE: &str = "WDFLDR.SYS";
+
+/// The exports.
+pub const ENTRIES: &[Routine<Context>] =
+    &[routine("WdfVersionBind", bind), routine("WdfVersionUnbind", unbind)];
