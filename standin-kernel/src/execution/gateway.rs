@@ -82,8 +82,8 @@ impl Gateways {
     pub fn find(&self, module: &str, name: &str) -> Option<u64> {
         self.importable
             .iter()
-            .find(|(its_module, its_name, _)| {
-                its_module.eq_ignore_ascii_case(module) && *its_name == name
+            .find(|(entry_module, entry_name, _)| {
+                entry_module.eq_ignore_ascii_case(module) && *entry_name == name
             })
             .map(|(_, _, address)| *address)
     }

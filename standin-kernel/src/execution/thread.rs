@@ -368,14 +368,14 @@ impl Thread {
         steps
     }
 
-    fn walk(&self, registers: Registers, is_return: bool, limit: usize, to: &mut Backtrace) {
+    fn walk(&self, registers: Registers, is_return: bool, limit: usize, backtrace: &mut Backtrace) {
         let read = |address: u64| {
             // Driver code has no other stacks, and the walk must not read other memory.
             self.stacks.contains(address).then(|| memory::read(address).ok()).flatten()
         };
         let images = &self.environment.images;
         let frames = images.walk(registers, is_return, limit, read);
-        to.extend(frames.into_iter().map(Step::Code));
+        backtrace.extend(frames.into_iter().map(Step::Code));
     }
 
     /// Describes a backtrace.

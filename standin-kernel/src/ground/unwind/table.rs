@@ -154,12 +154,12 @@ impl Table {
 
     /// Returns whether a jump to the offset `to` stays in the function to which an entry belongs. A
     /// jump to the function's start is a tail call to itself.
-    fn is_in_function(&self, entry: Entry, info: &Info, to: u32) -> bool {
-        if (entry.begin..entry.end).contains(&to) {
-            return to != entry.begin || info.chained.is_some();
+    fn is_in_function(&self, entry: Entry, info: &Info, target: u32) -> bool {
+        if (entry.begin..entry.end).contains(&target) {
+            return target != entry.begin || info.chained.is_some();
         }
-        let other = self.find(to).and_then(|other| self.start(other));
-        other.is_some_and(|other| self.start(entry) == Some(other) && other != to)
+        let other = self.find(target).and_then(|other| self.start(other));
+        other.is_some_and(|other| self.start(entry) == Some(other) && other != target)
     }
 
     /// Returns the start of the function to which an entry belongs.

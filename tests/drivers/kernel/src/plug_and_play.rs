@@ -220,11 +220,11 @@ fn properties(
     same!(set(0, at(&mut value)), 0);
     same!(get(3, key) == (STATUS_BUFFER_TOO_SMALL, 4, 7), true);
     same!(get(4, key) == (0, 4, 7), true);
-    let (mut again, mut its_kind) = (0_u32, 0_u32);
+    let (mut again, mut property_type) = (0_u32, 0_u32);
     let without_size =
-        get_property(key, 4, at(&mut again), core::ptr::null_mut(), &raw mut its_kind);
+        get_property(key, 4, at(&mut again), core::ptr::null_mut(), &raw mut property_type);
     same!(without_size, 0);
-    same!((again, its_kind) == (0x1234_5678, 7), true);
+    same!((again, property_type) == (0x1234_5678, 7), true);
     same!(set(0, NULL), 0);
     same!(get(4, key).0, STATUS_OBJECT_NAME_NOT_FOUND);
     same!(read, 0x1234_5678);

@@ -93,18 +93,18 @@ pub fn copy(
     config: &ChildListConfig,
     kind: Kind,
     from: u64,
-    to: u64,
+    destination: u64,
 ) -> NtResult {
-    check(context, config, kind, to)?;
+    check(context, config, kind, destination)?;
     let (size, [copy, ..]) = callbacks(config, kind);
     if copy == 0 {
-        context.write_bytes(to, &bytes_of(context, from, size));
+        context.write_bytes(destination, &bytes_of(context, from, size));
     } else {
         let name = match kind {
             Kind::Identification => "EvtChildListIdentificationDescriptionCopy",
             Kind::Address => "EvtChildListAddressDescriptionCopy",
         };
-        context.call_driver(name, copy, [list, from, to]);
+        context.call_driver(name, copy, [list, from, destination]);
     }
     Ok(())
 }

@@ -251,7 +251,7 @@ fn query_keyed<T: Described>(
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let found = find_keyed(context, device, &data);
-    kind.write(context, found.as_ref().map_or(0, |(its_kind, _)| *its_kind));
+    kind.write(context, found.as_ref().map_or(0, |(property_type, _)| *property_type));
     copy_out(context, found.map(|(_, bytes)| bytes), length, buffer.0, result_length.0)
 }
 
@@ -265,7 +265,7 @@ fn allocate_keyed<T: Described>(
     kind: At<u32>,
 ) -> NtResult {
     let data = read_data(context, data)?;
-    let (its_kind, bytes) = find_keyed(context, device, &data)?;
-    kind.write(context, its_kind);
+    let (property_type, bytes) = find_keyed(context, device, &data)?;
+    kind.write(context, property_type);
     give_memory(context, Ok(bytes), attributes.0, memory.0)
 }

@@ -117,12 +117,12 @@ pub fn attach(context: &Context, device: u64) {
     if lower != 0 {
         update(lower, |lower| lower.attached_device = address);
     }
-    if let Ok(mut its_driver) = memory::read::<DriverObject>(driver) {
+    if let Ok(mut driver_object) = memory::read::<DriverObject>(driver) {
         update(address, |object| {
-            object.next_device = its_driver.device_object;
+            object.next_device = driver_object.device_object;
         });
-        its_driver.device_object = address;
-        fill(driver, its_driver.as_bytes());
+        driver_object.device_object = address;
+        fill(driver, driver_object.as_bytes());
     }
     {
         let mut framework = context.framework();

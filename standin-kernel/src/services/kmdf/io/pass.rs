@@ -166,7 +166,7 @@ pub fn pass_down(context: &Context, device: u64, request: u64) {
 
 /// Sends a request to a device and forgets it. The request's queue can then present the next
 /// request.
-pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
+pub fn forget(context: &Context, request: u64, below: Below, file: Option<u64>) {
     let queue = context.with::<RequestData, _>(request, |request| {
         request.outgoing.format = Some(current_format(request));
         request.outgoing.is_forgotten = true;
@@ -177,7 +177,7 @@ pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
     {
         queue.forget(request);
     }
-    deliver(context, request, to, file);
+    deliver(context, request, below, file);
     if let Some(queue) = queue {
         tell(context, queue, |data| data.request_ended());
     }
@@ -281,14 +281,14 @@ fn formatted(context: &Context, request: u64) -> NtResult<IoRequest> {
 
 /// Sends a formatted request to a device. `file` is the file that is open on the device, unless the
 /// request opens the file.
-pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
+pub fn deliver(context: &Context, upper: u64, below: Below, file: Option<u64>) {
     context.with::<RequestData, _>(upper, |request| {
         request.outgoing.phase = Phase::Sent(Lower::Nobody);
         request.outgoing.result = None;
     });
     let answer = match formatted(context, upper) {
         Err(status) => Completion::failure(status),
-        Ok(request) => match to {
+        Ok(request) => match below {
             Below::Bus => Completion::failure(NtStatus::INVALID_DEVICE_REQUEST),
             Below::Simulated(number) => match give_to_simulated(context, number, upper, request) {
                 Given::Answered(completion) => completion,

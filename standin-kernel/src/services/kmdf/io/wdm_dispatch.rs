@@ -37,7 +37,7 @@ fn configure(
     _driver: Handle<DriverData>,
     major: u8,
     callback: Callback,
-    its_context: Memory,
+    driver_context: Memory,
 ) -> NtStatus {
     let is_started = device.with(context, |device| device.is_started);
     if !DIRECTED.contains(&major) {
@@ -51,7 +51,7 @@ fn configure(
     }
     device.with(context, |device| {
         let all = &mut device.part::<Callbacks>().0;
-        all.insert(major, (callback.0, its_context.0));
+        all.insert(major, (callback.0, driver_context.0));
     });
     NtStatus::SUCCESS
 }
@@ -75,12 +75,12 @@ fn dispatch_irp(
     context: &Context,
     device: Handle<DeviceData>,
     irp: At<Irp>,
-    its_context: Memory,
+    dispatch_context: Memory,
 ) -> NtStatus {
     let request = received(context, device.0, irp.0);
-    if its_context.0 != request {
+    if dispatch_context.0 != request {
         context.stop_for_handle(&BadHandle {
-            handle: its_context.0,
+            handle: dispatch_context.0,
             expected: "DispatchContext that the callback received",
             found: None,
         });

@@ -70,9 +70,9 @@ fn retrieve_mdl(
     context: &Context,
     request: u64,
     which: impl FnOnce(&mut RequestData) -> NtResult<(u64, u64)>,
-    to: u64,
+    mdl: u64,
 ) -> NtResult {
-    context.write(to, &0_u64);
+    context.write(mdl, &0_u64);
     let found = context.with::<RequestData, _>(request, |request| {
         if !request.has_data() {
             Err(NtStatus::INVALID_PARAMETER)
@@ -82,7 +82,7 @@ fn retrieve_mdl(
             which(request).map(|range| mdl_of(request, range))
         }
     });
-    give(context, found, to)
+    give(context, found, mdl)
 }
 
 fn input_mdl(context: &Context, request: Handle<RequestData>, mdl: At<u64>) -> NtResult {

@@ -339,9 +339,9 @@ pub fn release(context: &Context, handle: u64) {
 
 /// Stores a new object's handle for the driver. A null pointer is allowed if the handle is
 /// optional; for other handles, the headers' annotations forbid it.
-pub fn give(context: &Context, created: NtResult<u64>, to: u64) -> NtResult {
+pub fn give(context: &Context, created: NtResult<u64>, out_handle: u64) -> NtResult {
     let handle = created?;
-    context.write_optional(to, &handle);
+    context.write_optional(out_handle, &handle);
     Ok(())
 }
 

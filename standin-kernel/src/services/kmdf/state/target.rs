@@ -77,7 +77,7 @@ impl TargetData {
     }
 
     /// Creates a device's target for its next lower device.
-    pub fn local(device: u64, to: Below) -> Self {
-        Self { is_local: true, state: State::Started, to: Some(to), ..Self::new(device) }
+    pub fn local(device: u64, below: Below) -> Self {
+        Self { is_local: true, state: State::Started, to: Some(below), ..Self::new(device) }
     }
 }

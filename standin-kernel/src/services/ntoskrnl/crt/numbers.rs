@@ -171,33 +171,33 @@ impl Integer for u64 {
     }
 }
 
-fn from_int<C: Unit>(context: &Context, value: i32, to: At<C>, base: i32) -> At<C> {
-    if let Some(base) = base_of(base).filter(|_| !to.is_null()) {
-        write_string::<C>(context, to.0, 0, digits(value, base));
+fn from_int<C: Unit>(context: &Context, value: i32, string: At<C>, base: i32) -> At<C> {
+    if let Some(base) = base_of(base).filter(|_| !string.is_null()) {
+        write_string::<C>(context, string.0, 0, digits(value, base));
     }
-    to
+    string
 }
 
 fn from_safely<C: Unit, T: Integer>(
     context: &Context,
     value: T,
-    to: At<C>,
+    string: At<C>,
     size: u64,
     base: i32,
 ) -> i32 {
-    if to.is_null() || size == 0 {
+    if string.is_null() || size == 0 {
         return INVALID;
     }
     let Some(base) = base_of(base) else {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, string.0, 0, &[0]);
         return INVALID;
     };
     let units = digits(value, base);
     if units.len() as u64 >= size {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, string.0, 0, &[0]);
         return RANGE;
     }
-    write_string::<C>(context, to.0, 0, units);
+    write_string::<C>(context, string.0, 0, units);
     0
 }
 

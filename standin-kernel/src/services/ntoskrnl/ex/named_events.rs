@@ -45,7 +45,7 @@ pub const TYPE: &str = "ExEventObjectType";
 
 /// Creates an event at its place, or finds the event that is already there. The caller must open a
 /// handle.
-pub fn create_at(context: &Context, place: Place, its_kind: u32, is_signaled: bool) -> u64 {
+pub fn create_at(context: &Context, place: Place, event_type: u32, is_signaled: bool) -> u64 {
     let name = match place {
         Place::Existing(object) => return object,
         Place::New(name) => name,
@@ -58,13 +58,13 @@ pub fn create_at(context: &Context, place: Place, its_kind: u32, is_signaled: bo
         namespace::enter(&mut state, &name, object, TYPE);
     }
     drop(state);
-    let its_kind = if its_kind == NOTIFICATION {
+    let event_type = if event_type == NOTIFICATION {
         kind::NOTIFICATION_EVENT
     } else {
         kind::SYNCHRONIZATION_EVENT
     };
     let size = size_of::<DispatcherHeader>();
-    initialize(context, object, its_kind, size, i32::from(is_signaled));
+    initialize(context, object, event_type, size, i32::from(is_signaled));
     handles::own(context, object, |context, object| {
         context.state().get::<Events>().0.remove(&object);
     });
@@ -88,19 +88,19 @@ fn create(
     handle: At<u64>,
     _mask: u32,
     attributes: At<ObjectAttributesNt>,
-    its_kind: u32,
+    event_type: u32,
     state: bool,
 ) -> NtResult<NtStatus> {
     /// `REALTIME_OBJECT_FLAG`, which makes waits end in order of priority.
     const REALTIME: u32 = 0x8000_0000;
-    let its_kind = its_kind & !REALTIME;
-    if its_kind > SYNCHRONIZATION {
+    let event_type = event_type & !REALTIME;
+    if event_type > SYNCHRONIZATION {
         return Err(INVALID_PARAMETER_4);
     }
     let attributes = object_attributes::read_optional(context, attributes.0)?;
     let place = namespace::place_for(context, attributes.as_ref(), TYPE)?;
     let status = place.status();
-    let object = create_at(context, place, its_kind, state);
+    let object = create_at(context, place, event_type, state);
     handle.write(context, open_handle(context, object));
     Ok(status)
 }

@@ -386,7 +386,7 @@ fn set_completion_routine(
     device: At<DeviceObject>,
     request: At<Irp>,
     routine: Callback,
-    its_context: Memory,
+    completion_context: Memory,
     on_success: bool,
     on_error: bool,
     on_cancel: bool,
@@ -395,7 +395,7 @@ fn set_completion_routine(
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     irp::update_next(context, request.0, |location| {
         location.completion_routine = routine.0;
-        location.context = its_context.0;
+        location.context = completion_context.0;
         location.control = bit(on_success, irp::control::INVOKE_ON_SUCCESS)
             | bit(on_error, irp::control::INVOKE_ON_ERROR)
             | bit(on_cancel, irp::control::INVOKE_ON_CANCEL);

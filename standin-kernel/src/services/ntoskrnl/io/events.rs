@@ -23,7 +23,7 @@ pub const ENTRIES: Entries = &[
 
 /// Creates a signaled event, or opens the existing event with this name. Returns the event, or null
 /// if the name is invalid or is the name of an object of another type.
-fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
+fn io_create(context: &Context, name: u64, handle: u64, event_type: u32) -> u64 {
     let place = if name == 0 {
         Ok(Place::New(None))
     } else {
@@ -33,7 +33,7 @@ fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
     let Ok(place) = place else {
         return 0;
     };
-    let object = create_at(context, place, its_kind, true);
+    let object = create_at(context, place, event_type, true);
     context.write(handle, &open_handle(context, object));
     object
 }

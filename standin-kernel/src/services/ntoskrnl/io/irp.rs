@@ -332,7 +332,7 @@ pub fn complete_request(context: &Context, irp: u64) {
         let mut location: IrpStack = context.read(at);
         let flags = location.control;
         let routine = location.completion_routine;
-        let its_context = location.context;
+        let completion_context = location.context;
         value.pending_returned = flags & control::PENDING_RETURNED;
         value.current_location = next;
         value.tail[STACK] = at.wrapping_add(LOCATION);
@@ -356,7 +356,7 @@ pub fn complete_request(context: &Context, irp: u64) {
         if wanted && routine != 0 {
             let device =
                 if is_above { context.read::<IrpStack>(value.tail[STACK]).device } else { 0 };
-            let arguments = [device, irp, its_context];
+            let arguments = [device, irp, completion_context];
             let result = context.call_driver("the completion routine", routine, arguments);
             if NtStatus::from_register(result) == MORE_PROCESSING_REQUIRED {
                 return;

@@ -62,9 +62,9 @@ fn get(
     file: At<u64>,
     device: At<u64>,
 ) -> NtResult {
-    let (its_file, its_device) = open(context, name.0, access)?;
-    file.write(context, its_file);
-    device.write(context, its_device);
+    let (opened_file, opened_device) = open(context, name.0, access)?;
+    file.write(context, opened_file);
+    device.write(context, opened_device);
     Ok(())
 }
 

@@ -202,9 +202,9 @@ fn describe(context: &Context, lock: u64) -> String {
 }
 
 /// Removes the locks in memory that is being freed. If a lock is still held, describes its holders.
-pub fn memory_gone(context: &Context, from: u64, to: u64) -> Option<String> {
+pub fn memory_gone(context: &Context, start: u64, end: u64) -> Option<String> {
     let inside: Vec<u64> = context.with_state(|Locks(all)| {
-        all.keys().copied().filter(|lock| (from..to).contains(lock)).collect()
+        all.keys().copied().filter(|lock| (start..end).contains(lock)).collect()
     });
     let held = inside.iter().find_map(|lock| {
         let is_held = with(context, *lock, |holders| !holders.is_empty());

@@ -130,9 +130,9 @@ fn insert(
     context: &Context,
     queue: At<CancelSafeQueue>,
     irp: At<Irp>,
-    its_context: At<CancelSafeContext>,
+    irp_context: At<CancelSafeContext>,
 ) {
-    insert_with(context, queue, irp, its_context, At::NULL);
+    insert_with(context, queue, irp, irp_context, At::NULL);
 }
 
 /// Marks a request as pending, and calls the driver to queue it unless it is canceled.
@@ -140,16 +140,16 @@ fn insert_with(
     context: &Context,
     queue: At<CancelSafeQueue>,
     irp: At<Irp>,
-    its_context: At<CancelSafeContext>,
+    irp_context: At<CancelSafeContext>,
     insert_context: Memory,
 ) -> NtStatus {
     let locked = Locked::new(context, queue.0);
-    let link = if its_context.is_null() {
+    let link = if irp_context.is_null() {
         queue.0
     } else {
         let value = CancelSafeContext { kind: CONTEXT, reserved: 0, irp: irp.0, queue: queue.0 };
-        its_context.write(context, value);
-        its_context.0
+        irp_context.write(context, value);
+        irp_context.0
     };
     irp::store(context, irp.0, irp::tail(LINK), &link);
     let value = irp.read(context);
@@ -195,10 +195,10 @@ fn cancelled(context: &Context, irp: u64) {
 fn remove(
     context: &Context,
     queue: At<CancelSafeQueue>,
-    its_context: At<CancelSafeContext>,
+    irp_context: At<CancelSafeContext>,
 ) -> At<Irp> {
     let locked = Locked::new(context, queue.0);
-    let irp = its_context.read(context).irp;
+    let irp = irp_context.read(context).irp;
     let is_taken = irp != 0 && exchange_routine(context, irp, 0) != 0;
     if is_taken {
         locked.take(irp);

@@ -107,14 +107,14 @@ fn set_callback(
     context: &Context,
     object: Memory,
     callback: Callback,
-    its_context: Memory,
+    callback_context: Memory,
 ) -> NtResult {
     let result = context.with_state(|Blocks(blocks)| {
         blocks.get_mut(&object.0).map(|opened| match opened.callback {
             _ if opened.access & NOTIFICATION == 0 => Err(NtStatus::ACCESS_DENIED),
             Some(_) => Err(NtStatus::UNSUCCESSFUL),
             None => {
-                opened.callback = Some((callback.0, its_context.0));
+                opened.callback = Some((callback.0, callback_context.0));
                 Ok(())
             }
         })
@@ -142,12 +142,12 @@ pub fn deliver_one(context: &Context) -> bool {
         let of_guid = blocks.values().filter(|one| one.guid == event.guid());
         of_guid.filter_map(|one| one.callback).collect()
     });
-    for (callback, its_context) in callbacks {
+    for (callback, callback_context) in callbacks {
         let WmiEvent { node, .. } = event.clone();
         queue_body(context, callback, move |context| {
             let memory = Block::zeroed(node.len());
             context.write_bytes(memory.address(), &node);
-            let arguments = [memory.address(), its_context];
+            let arguments = [memory.address(), callback_context];
             context.call_driver("the callback for WMI events", callback, arguments);
         });
     }

@@ -99,10 +99,10 @@ fn queue(
     item: At<IoWorkItem>,
     routine: Callback,
     _queue: u32,
-    its_context: Memory,
+    work_item_context: Memory,
 ) {
     let object = enqueue(context, item.0);
-    run(context, item.0, routine.0, [object, its_context.0, 0]);
+    run(context, item.0, routine.0, [object, work_item_context.0, 0]);
 }
 
 fn queue_ex(
@@ -110,10 +110,10 @@ fn queue_ex(
     item: At<IoWorkItem>,
     routine: Callback,
     _queue: u32,
-    its_context: Memory,
+    work_item_context: Memory,
 ) {
     let object = enqueue(context, item.0);
-    run(context, item.0, routine.0, [object, its_context.0, item.0]);
+    run(context, item.0, routine.0, [object, work_item_context.0, item.0]);
 }
 
 /// Marks a work item as queued. Returns its object.

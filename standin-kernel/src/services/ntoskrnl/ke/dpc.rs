@@ -49,20 +49,20 @@ struct Queued {
     is_dpc: bool,
 }
 
-fn initialize(context: &Context, dpc: At<KernelDpc>, routine: Callback, its_context: Memory) {
-    initialize_as(context, DPC, dpc.0, routine.0, its_context.0);
+fn initialize(context: &Context, dpc: At<KernelDpc>, routine: Callback, deferred_context: Memory) {
+    initialize_as(context, DPC, dpc.0, routine.0, deferred_context.0);
 }
 
 fn initialize_threaded(
     context: &Context,
     dpc: At<KernelDpc>,
     routine: Callback,
-    its_context: Memory,
+    deferred_context: Memory,
 ) {
-    initialize_as(context, THREADED_DPC, dpc.0, routine.0, its_context.0);
+    initialize_as(context, THREADED_DPC, dpc.0, routine.0, deferred_context.0);
 }
 
-fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_context: u64) {
+fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, deferred_context: u64) {
     if is_queued(context, dpc) {
         context.stop_for_misuse(&format!("for the DPC at 0x{dpc:016X}, which is queued"));
     }
@@ -72,7 +72,7 @@ fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_contex
         value.importance = MEDIUM;
         value.number = 0;
         value.routine = routine;
-        value.context = its_context;
+        value.context = deferred_context;
         value.data = 0;
     });
 }
@@ -122,7 +122,7 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
 }
 
 /// Queues a call to a timer's callback, unless a call is already queued.
-pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context: u64) {
+pub fn queue_callback(context: &Context, timer: u64, callback: u64, callback_context: u64) {
     if !is_queued(context, timer) {
         push(
             context,
@@ -130,7 +130,7 @@ pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context:
                 what: "the timer's callback",
                 address: timer,
                 routine: callback,
-                arguments: [timer, its_context, 0, 0],
+                arguments: [timer, callback_context, 0, 0],
                 is_threaded: false,
                 is_dpc: false,
             },

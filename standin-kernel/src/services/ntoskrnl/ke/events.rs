@@ -37,11 +37,11 @@ pub const ENTRIES: Entries = &[
 
 const EVENTS: &[u8] = &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT];
 
-fn initialize_event(context: &Context, event: At<KernelEvent>, its_kind: u32, state: bool) {
-    let its_kind =
-        if its_kind == 0 { kind::NOTIFICATION_EVENT } else { kind::SYNCHRONIZATION_EVENT };
+fn initialize_event(context: &Context, event: At<KernelEvent>, event_type: u32, state: bool) {
+    let event_type =
+        if event_type == 0 { kind::NOTIFICATION_EVENT } else { kind::SYNCHRONIZATION_EVENT };
     let state = i32::from(state);
-    initialize(context, event.0, its_kind, size_of::<DispatcherHeader>(), state);
+    initialize(context, event.0, event_type, size_of::<DispatcherHeader>(), state);
 }
 
 /// Bugchecks if a routine that signals an object is called above `APC_LEVEL` with `Wait` set.

@@ -277,7 +277,7 @@ pub fn take_left(context: &Context, driver: &str, belongs: impl Fn(u64) -> bool)
 pub fn create(
     context: &Context,
     kind: Kind,
-    [routine, its_context]: [u64; 2],
+    [routine, start_context]: [u64; 2],
 ) -> std::io::Result<Identity> {
     let thread = context.with_state(|threads: &mut Threads| {
         threads.issued += 1;
@@ -286,7 +286,7 @@ pub fn create(
     let job = Job {
         what: "the system thread's routine",
         routine,
-        arguments: [its_context, 0, 0],
+        arguments: [start_context, 0, 0],
         before: |_, _| {},
         about: 0,
     };

@@ -70,13 +70,13 @@ fn time_increment(_context: &Context) -> u32 {
     tick()
 }
 
-fn tick_count(context: &Context, to: At<i64>) {
-    context.write(to.0, &context.host().shared_data().ticks());
+fn tick_count(context: &Context, current_count: At<i64>) {
+    context.write(current_count.0, &context.host().shared_data().ticks());
 }
 
 /// Returns the time of the last tick.
-fn system_time(context: &Context, to: At<i64>) {
-    context.write(to.0, &context.host().shared_data().system_time());
+fn system_time(context: &Context, current_time: At<i64>) {
+    context.write(current_time.0, &context.host().shared_data().system_time());
 }
 
 /// Lets time pass, in microseconds.

@@ -238,14 +238,14 @@ fn duplicate(
     source_process: Handle<NtObject>,
     source: Handle<NtObject>,
     target_process: Handle<NtObject>,
-    to: At<u64>,
+    target_handle: At<u64>,
     access: u32,
     _attributes: u32,
     options: u32,
 ) -> NtResult {
     /// `DUPLICATE_CLOSE_SOURCE`.
     const CLOSE_SOURCE: u32 = 1;
-    let wants_handle = !to.is_null();
+    let wants_handle = !target_handle.is_null();
     must_be_process(context, source_process.0)?;
     let found = target_of(context, source.0)?;
     if wants_handle {
@@ -262,7 +262,7 @@ fn duplicate(
             if found.has_reference {
                 reference(context, At::new(found.object));
             }
-            to.write(context, open(context, found));
+            target_handle.write(context, open(context, found));
             Ok(())
         })?;
     }

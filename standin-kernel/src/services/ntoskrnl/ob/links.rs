@@ -114,7 +114,7 @@ fn inside(context: &Context, directory: u64) -> Vec<Named> {
 fn query_directory(
     context: &Context,
     handle: Handle<NtObject>,
-    to: Memory,
+    buffer: Memory,
     length: u32,
     is_single: bool,
     restarts: bool,
@@ -151,8 +151,8 @@ fn query_directory(
         needed.write_optional(context, wanted);
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    let mut entry = to;
-    let mut text_at = to.0.wrapping_add((ENTRY * (fitting.len() + 1)) as u64);
+    let mut entry = buffer;
+    let mut text_at = buffer.0.wrapping_add((ENTRY * (fitting.len() + 1)) as u64);
     for bytes in fitting.iter().flatten() {
         let room = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         let length = room.saturating_sub(2);
@@ -200,13 +200,13 @@ fn open_link(
 fn query_link(
     context: &Context,
     handle: Handle<NtObject>,
-    to: At<UnicodeString>,
+    link_target: At<UnicodeString>,
     needed: At<u32>,
 ) -> NtResult {
     let object = handles::target_of(context, handle.0)?;
     let link = namespace::target_of(context, object.object);
     let namespace::Target { mut bytes, room } = link.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
-    let string = to.read(context);
+    let string = link_target.read(context);
     let length = u16::try_from(bytes.len()).map_err(|_| NtStatus::UNSUCCESSFUL)?;
     if !needed.is_null() {
         needed.write(context, room.into());
@@ -219,7 +219,7 @@ fn query_link(
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     context.write_bytes(string.buffer, &bytes);
-    to.write(context, UnicodeString { length, ..string });
+    link_target.write(context, UnicodeString { length, ..string });
     Ok(())
 }
 

@@ -108,19 +108,25 @@ fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
 fn query_name(
     context: &Context,
     object: Memory,
-    to: At<ObjectNameInformation>,
+    object_name_info: At<ObjectNameInformation>,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
     // This bugchecks if there is no object at the address.
     security::must_be_object(context, object.0);
-    store_name(context, object.0, to.0, length, needed)
+    store_name(context, object.0, object_name_info.0, length, needed)
 }
 
 /// Stores the name of an object. For a file, the I/O manager reports a name that does not fit as a warning,
 /// although it stores nothing of it here.
-fn store_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u32>) -> NtResult {
-    let stored = store(context, to, length, needed, &[], &name_of(context, object));
+fn store_name(
+    context: &Context,
+    object: u64,
+    buffer: u64,
+    length: u32,
+    needed: At<u32>,
+) -> NtResult {
+    let stored = store(context, buffer, length, needed, &[], &name_of(context, object));
     let is_file = security::type_of(context, object) == Some("IoFileObjectType");
     if stored.is_err() && is_file && length as usize >= size_of::<UnicodeString>() {
         return Err(NtStatus::BUFFER_OVERFLOW);
@@ -132,7 +138,7 @@ fn store_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u
 /// null address.
 fn store(
     context: &Context,
-    to: u64,
+    buffer: u64,
     length: u32,
     needed: At<u32>,
     fields: &[u8],
@@ -146,15 +152,15 @@ fn store(
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let room = u16::try_from(bytes.len()).map_err(|_| NtStatus::UNSUCCESSFUL)?;
-    let place = to.wrapping_add((STRING + fields.len()) as u64);
+    let place = buffer.wrapping_add((STRING + fields.len()) as u64);
     let string = UnicodeString {
         length: room.saturating_sub(2),
         maximum_length: room,
         reserved: 0,
         buffer: if bytes.is_empty() { 0 } else { place },
     };
-    context.write(to, &string);
-    context.write_bytes(to.wrapping_add(STRING as u64), fields);
+    context.write(buffer, &string);
+    context.write_bytes(buffer.wrapping_add(STRING as u64), fields);
     context.write_bytes(place, &bytes);
     Ok(())
 }
@@ -164,7 +170,7 @@ fn query(
     context: &Context,
     handle: Handle<NtObject>,
     class: i32,
-    to: Memory,
+    object_information: Memory,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
@@ -182,8 +188,8 @@ fn query(
     let target = handles::target_of(context, handle.0)?;
     let (type_name, rights) = type_of(target.type_name);
     let fixed: Vec<u8> = match class {
-        NAME => return store_name(context, target.object, to.0, length, needed),
-        TYPE => return store(context, to.0, length, needed, &[0; REST], type_name),
+        NAME => return store_name(context, target.object, object_information.0, length, needed),
+        TYPE => return store(context, object_information.0, length, needed, &[0; REST], type_name),
         FLAGS => vec![0; 2],
         _ => {
             let (of_handles, references) = handles::counts(context, target.object);
@@ -209,6 +215,6 @@ fn query(
     if length as usize != fixed.len() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    context.write_bytes(to.0, &fixed);
+    context.write_bytes(object_information.0, &fixed);
     Ok(())
 }

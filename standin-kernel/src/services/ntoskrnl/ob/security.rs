@@ -172,11 +172,17 @@ fn query(
     Ok(())
 }
 
-fn get(context: &Context, object: Memory, to: At<u64>, is_allocated: At<u8>) -> NtResult {
+fn get(
+    context: &Context,
+    object: Memory,
+    security_descriptor: At<u64>,
+    is_allocated: At<u8>,
+) -> NtResult {
     if type_of(context, object.0).is_none() {
         stop_for_object(context, object.0);
     }
-    let stored = store_copy(context, to, &kept(context, object.0).selected(u32::MAX));
+    let stored =
+        store_copy(context, security_descriptor, &kept(context, object.0).selected(u32::MAX));
     is_allocated.write(context, stored.is_ok().into());
     stored
 }

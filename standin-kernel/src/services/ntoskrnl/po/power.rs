@@ -84,15 +84,20 @@ fn request(
     minor: u8,
     state: u32,
     completion: Callback,
-    its_context: Memory,
+    completion_context: Memory,
     result: At<u64>,
 ) -> NtResult<NtStatus> {
     must_be_device(context, device.0);
     if !matches!(minor, power::WAIT_WAKE | power::SET | power::QUERY) {
         return Err(INVALID_PARAMETER_2);
     }
-    let wanted =
-        Wanted { device: device.0, minor, state, completion: completion.0, context: its_context.0 };
+    let wanted = Wanted {
+        device: device.0,
+        minor,
+        state,
+        completion: completion.0,
+        context: completion_context.0,
+    };
     // A wake request contains the system state, which comes first.
     let parameters = if minor == power::WAIT_WAKE {
         [u64::from(state), 0, 0, 0]

@@ -80,7 +80,7 @@ fn query(
     context: &Context,
     handle: Handle<NtObject>,
     class: i32,
-    to: Memory,
+    process_information: Memory,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
@@ -106,7 +106,7 @@ fn query(
     if target.type_name != "PsProcessType" {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    let bytes = describe(context, target.object, to.0);
+    let bytes = describe(context, target.object, process_information.0);
     needed.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     let fits = match class {
         class::IMAGE_FILE_NAME => length as usize >= bytes.len(),
@@ -115,7 +115,7 @@ fn query(
     if !fits {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    context.write_bytes(to.0, &bytes);
+    context.write_bytes(process_information.0, &bytes);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ fn basic(context: &Context, object: u64, _to: u64) -> Vec<u8> {
 }
 
 /// Returns a counted string with the path of a process's image, in the form that file systems use.
-fn image_name(context: &Context, object: u64, to: u64) -> Vec<u8> {
+fn image_name(context: &Context, object: u64, buffer: u64) -> Vec<u8> {
     const STRING: usize = size_of::<UnicodeString>();
     let text = text_bytes(&image_path(context, known(context, object).0));
     let room = u16::try_from(text.len()).unwrap_or(u16::MAX);
@@ -146,7 +146,7 @@ fn image_name(context: &Context, object: u64, to: u64) -> Vec<u8> {
         length: room.saturating_sub(2),
         maximum_length: room,
         reserved: 0,
-        buffer: to.wrapping_add(STRING as u64),
+        buffer: buffer.wrapping_add(STRING as u64),
     };
     [string.as_bytes(), &text].concat()
 }

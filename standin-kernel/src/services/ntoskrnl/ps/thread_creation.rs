@@ -33,7 +33,7 @@ fn create(
     process: Handle<NtObject>,
     client: At<ClientId>,
     routine: Callback,
-    its_context: Memory,
+    start_context: Memory,
 ) -> NtResult {
     create_thread(
         context,
@@ -41,7 +41,7 @@ fn create(
         (handle, access),
         process.0,
         client.0,
-        [routine.0, its_context.0],
+        [routine.0, start_context.0],
     )
 }
 
@@ -54,10 +54,17 @@ fn create_for_object(
     process: Handle<NtObject>,
     client: At<ClientId>,
     routine: Callback,
-    its_context: Memory,
+    start_context: Memory,
 ) -> NtResult {
     let kind = Kind::KeepsDriver;
-    create_thread(context, kind, (handle, access), process.0, client.0, [routine.0, its_context.0])
+    create_thread(
+        context,
+        kind,
+        (handle, access),
+        process.0,
+        client.0,
+        [routine.0, start_context.0],
+    )
 }
 
 /// Creates a thread, and opens a handle to it.

@@ -228,14 +228,14 @@ fn get_device_property(
 
 fn load(
     context: &Context,
-    (its_kind, bytes): KeyedProperty,
+    (property_type, bytes): KeyedProperty,
     (size, data): (u32, u64),
     required: At<u32>,
     kind: At<u32>,
 ) -> NtResult {
     // Windows accepts a null size pointer, and returns the type even if the buffer is too small.
     required.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-    kind.write(context, its_kind);
+    kind.write(context, property_type);
     if (size as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }

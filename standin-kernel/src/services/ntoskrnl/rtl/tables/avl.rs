@@ -35,7 +35,7 @@ fn initialize(
     compare: Callback,
     allocate: Callback,
     free: Callback,
-    its_context: Memory,
+    table_context: Memory,
 ) {
     const NO_LINKS: BalancedLinks =
         BalancedLinks { parent: 0, left: 0, right: 0, balance: 0, reserved: [0; 3], reserved_1: 0 };
@@ -52,7 +52,7 @@ fn initialize(
         compare: compare.0,
         allocate: allocate.0,
         free: free.0,
-        context: its_context.0,
+        context: table_context.0,
     };
     table.write(context, value);
 }

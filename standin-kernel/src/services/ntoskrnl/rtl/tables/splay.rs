@@ -174,7 +174,7 @@ fn initialize(
     compare: Callback,
     allocate: Callback,
     free: Callback,
-    its_context: Memory,
+    table_context: Memory,
 ) {
     let value = SplayTable {
         root: 0,
@@ -185,7 +185,7 @@ fn initialize(
         compare: compare.0,
         allocate: allocate.0,
         free: free.0,
-        context: its_context.0,
+        context: table_context.0,
     };
     table.write(context, value);
 }
