@@ -129,7 +129,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(address: u64) -> Option<Self> {
+    fn from_address(address: u64) -> Option<Self> {
         let shared = shared_data::ADDRESSES;
         if shared.contains(&address) {
             return Some(Self::Shared(address - shared.start));
@@ -172,7 +172,7 @@ fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bo
     let mut places = used.iter().filter_map(|memory| {
         let address =
             memory.virtual_address(0, |register, _, _| value(register, &trap.registers))?;
-        Some((Place::of(address)?, memory.access(), memory.memory_size().size()))
+        Some((Place::from_address(address)?, memory.access(), memory.memory_size().size()))
     });
     let Some((place, access, size)) = places.next() else {
         return false;

@@ -14,7 +14,7 @@ use crate::ground::{
     NtStatus,
     irql::Irql,
     memory::{self, BadAddress},
-    restore_guard::Restored,
+    restore_guard::RestoreGuard,
     rule::Rule,
 };
 
@@ -218,7 +218,7 @@ impl Context {
             self.watch.note_step();
         }
         let state = outermost.then(|| self.host().driver_entered(self));
-        let depth = Restored::replace(&self.depth, self.depth.get() + 1);
+        let depth = RestoreGuard::replace(&self.depth, self.depth.get() + 1);
         // Raises of the IRQL before this call must not be reported as raises by this call.
         let raises = self.raises.take();
         // SAFETY: the address was checked to be in code of a driver that is still mapped. The

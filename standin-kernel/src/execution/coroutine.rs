@@ -14,7 +14,7 @@ use super::{
     identity::Identity,
     thread::Thread,
     traps,
-    yielder::{Inside, Pause},
+    yielder::{Pause, Yielder},
 };
 
 /// A coroutine, as seen by the threads that resume it.
@@ -50,7 +50,7 @@ impl Coroutine {
                 traps::watch_this_thread(&thread);
                 let crashed = pause.clone();
                 let ended = pause.clone();
-                thread.enter_coroutine(Inside::new(resumed, pause));
+                thread.enter_coroutine(Yielder::new(resumed, pause));
                 let on_bugcheck = Box::new(move |bugcheck| {
                     drop(crashed.send(Pause::BugCheck(Box::new(bugcheck))));
                 });
@@ -97,7 +97,7 @@ struct Patience<'a> {
 }
 
 impl<'a> Patience<'a> {
-    const fn of(context: &'a Context) -> Self {
+    const fn new(context: &'a Context) -> Self {
         Self { context, steps: 0, since: None }
     }
 
@@ -146,7 +146,7 @@ pub fn wait_until(
         context.wait_is_over();
         return is_ready;
     }
-    let mut patience = Patience::of(context);
+    let mut patience = Patience::new(context);
     let (mut all_looks, mut looks, mut work) = (0, 0, 0);
     while !ready() {
         if has_passed() || (deadline.is_none() && patience.is_over()) {

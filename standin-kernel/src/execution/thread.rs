@@ -16,7 +16,7 @@ use super::{
     schedule::{self, Baton},
     stack::{Stack, Stacks},
     watchdog::Watch,
-    yielder::Inside,
+    yielder::Yielder,
 };
 use crate::ground::{
     access::AddressError,
@@ -25,7 +25,7 @@ use crate::ground::{
     clock::Clock,
     irql::Irql,
     memory,
-    restore_guard::Restored,
+    restore_guard::RestoreGuard,
     rule::Rule,
     shared_data::SharedData,
     unwind::{MAX_FRAMES, Registers},
@@ -126,7 +126,7 @@ pub struct Thread {
     /// The state that services keep for this thread, indexed by type.
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     /// Set if the thread runs only while another thread resumes it.
-    coroutine: OnceCell<Inside>,
+    coroutine: OnceCell<Yielder>,
     /// Called on a bugcheck, to wake the thread that waits for the current job.
     on_bugcheck: RefCell<Option<OnBugCheck>>,
 }
@@ -252,7 +252,7 @@ impl Thread {
     /// Runs `body`, in which driver code runs on the DPC stack.
     pub(super) fn on_stack_of_dpcs<R>(&self, body: impl FnOnce() -> R) -> R {
         let depth = self.depth_of_dpcs.get().unwrap_or_else(|| self.depth.get());
-        let _before = Restored::replace(&self.depth_of_dpcs, Some(depth));
+        let _before = RestoreGuard::replace(&self.depth_of_dpcs, Some(depth));
         body()
     }
 
@@ -397,24 +397,24 @@ impl Thread {
     }
 
     /// Makes this thread a coroutine, which runs only while another thread resumes it.
-    pub(super) fn enter_coroutine(&self, inside: Inside) {
+    pub(super) fn enter_coroutine(&self, yielder: Yielder) {
         // A thread becomes a coroutine when it starts, and remains one.
-        drop(self.coroutine.set(inside));
+        drop(self.coroutine.set(yielder));
     }
 
     /// Returns the coroutine's view of this thread, if it is a coroutine.
-    pub fn coroutine(&self) -> Option<&Inside> {
+    pub fn coroutine(&self) -> Option<&Yielder> {
         self.coroutine.get()
     }
 
     /// Lets the resuming thread run, at most until the counter reads `deadline`. Returns `false` if
     /// this thread is not a coroutine.
     pub fn pause(&self, deadline: Option<i64>) -> bool {
-        let Some(inside) = self.coroutine() else {
+        let Some(yielder) = self.coroutine() else {
             return false;
         };
         self.watch.set_inside(false);
-        if !inside.pause(deadline) {
+        if !yielder.pause(deadline) {
             park();
         }
         self.watch.set_inside(true);
@@ -426,8 +426,8 @@ impl Thread {
 
     /// Records that the wait in which this thread paused is over.
     pub fn wait_is_over(&self) {
-        if let Some(inside) = self.coroutine() {
-            inside.go_on();
+        if let Some(yielder) = self.coroutine() {
+            yielder.go_on();
         }
     }
 
@@ -467,7 +467,7 @@ impl Thread {
 
     /// Runs `body` with another identity.
     pub fn as_identity<R>(&self, identity: Identity, body: impl FnOnce() -> R) -> R {
-        let _before = Restored::replace(&self.identity, identity);
+        let _before = RestoreGuard::replace(&self.identity, identity);
         body()
     }
 
@@ -479,7 +479,7 @@ impl Thread {
 
     /// Runs `body`, in which driver code that returns at a different IRQL breaks `rule`.
     pub fn with_irql_rule<R>(&self, rule: Rule, body: impl FnOnce() -> R) -> R {
-        let _before = Restored::replace(&self.irql_rule, rule);
+        let _before = RestoreGuard::replace(&self.irql_rule, rule);
         body()
     }
 

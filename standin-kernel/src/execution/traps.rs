@@ -260,7 +260,7 @@ fn arithmetic(trap: &Trap) -> (u64, String) {
 fn protection_fault(trap: &Trap) -> (u64, String) {
     let code = protection::code_at(trap.registers.rip);
     let read = |address: u64| memory::read::<u64>(address).ok();
-    match Cause::of(&code, &trap.registers, read) {
+    match Cause::from_fault(&code, &trap.registers, read) {
         Some(Cause::Privileged(instruction)) => (
             PRIVILEGED_INSTRUCTION,
             format!(

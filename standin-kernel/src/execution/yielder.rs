@@ -22,14 +22,14 @@ pub enum Pause {
 }
 
 /// The thread's ends of the channels that connect it to the threads that resume it.
-pub struct Inside {
+pub struct Yielder {
     resumed: Receiver<()>,
     pauses: Sender<Pause>,
     /// Set if the thread is waiting and has polled without success since it last ran.
     is_polling: Cell<bool>,
 }
 
-impl Inside {
+impl Yielder {
     /// Creates a coroutine's view from the ends of two channels.
     pub const fn new(resumed: Receiver<()>, pauses: Sender<Pause>) -> Self {
         Self { resumed, pauses, is_polling: Cell::new(false) }

@@ -4,19 +4,19 @@ use std::cell::Cell;
 
 /// Restores a cell's previous value when it is dropped, even if a panic ends the scope.
 #[must_use = "the cell has its new value until this is dropped"]
-pub struct Restored<'a, T: Copy> {
+pub struct RestoreGuard<'a, T: Copy> {
     cell: &'a Cell<T>,
     before: T,
 }
 
-impl<'a, T: Copy> Restored<'a, T> {
+impl<'a, T: Copy> RestoreGuard<'a, T> {
     /// Replaces a cell's value.
     pub const fn replace(cell: &'a Cell<T>, value: T) -> Self {
         Self { before: cell.replace(value), cell }
     }
 }
 
-impl<T: Copy> Drop for Restored<'_, T> {
+impl<T: Copy> Drop for RestoreGuard<'_, T> {
     fn drop(&mut self) {
         self.cell.set(self.before);
     }
@@ -26,13 +26,13 @@ impl<T: Copy> Drop for Restored<'_, T> {
 mod tests {
     use std::{cell::Cell, panic};
 
-    use super::Restored;
+    use super::RestoreGuard;
 
     #[test]
     fn a_cell_has_its_previous_value_after_the_scope() {
         let cell = Cell::new(1);
         {
-            let _before = Restored::replace(&cell, 2);
+            let _before = RestoreGuard::replace(&cell, 2);
             assert_eq!(cell.get(), 2);
         }
         assert_eq!(cell.get(), 1);
@@ -42,7 +42,7 @@ mod tests {
     fn a_cell_has_its_previous_value_after_a_panic() {
         let cell = Cell::new(1);
         let result = panic::catch_unwind(panic::AssertUnwindSafe(|| {
-            let _before = Restored::replace(&cell, 2);
+            let _before = RestoreGuard::replace(&cell, 2);
             panic!("the scope ends early");
         }));
         assert!(result.is_err());

@@ -302,7 +302,7 @@ impl Driver {
         let image = Arc::clone(&self.image);
         let driver_object = self.memory.object.address();
         self.runner.run(Identity::SYSTEM, move |context| {
-            let system = System::of(context);
+            let system = System::from_thread(context);
             let name = image.name();
             let belongs = |call: &Call| image.contains(call.return_address);
             let nt = System::ntoskrnl_context(context.clone());

@@ -239,7 +239,7 @@ impl Kernel {
     /// Returns an error if the kernel bugchecks.
     pub fn advance(&self, duration: Duration) -> Result<(), KernelError> {
         self.runner.run(Identity::IDLE, move |context| {
-            let clock = &System::of(context).clock;
+            let clock = &System::from_thread(context).clock;
             let etw = System::etw_context(context.clone());
             let until = clock.last().saturating_add(clock::ticks(duration));
             while let Some(flush) = controller::next_flush(&etw).filter(|at| *at <= until) {

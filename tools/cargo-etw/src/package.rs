@@ -25,7 +25,6 @@ use serde_json::json;
 use driver_build::progress::step;
 
 use crate::{
-    at_hand::{self, AtHand, Declaration},
     build,
     inf::{
         self, check_text, description, driver_version, expected, framework,
@@ -34,6 +33,7 @@ use crate::{
     manifest,
     options::{is_json, message_format, optional, path, required, several, text},
     recipes::{Traced, profile_of},
+    selected_driver::{self, Declaration, SelectedDriver},
 };
 
 /// The operating system version in the catalog.
@@ -114,7 +114,7 @@ pub fn command() -> Command {
              folder]",
         ))
         .arg(message_format());
-    at_hand::arguments(command)
+    selected_driver::arguments(command)
 }
 
 /// Returns an image's machine type.
@@ -152,7 +152,7 @@ struct Architecture {
 }
 
 impl Architecture {
-    const fn of(machine: Machine) -> Self {
+    const fn from_machine(machine: Machine) -> Self {
         match machine {
             Machine::X64 => Self { inf: "amd64", system: "X64", catalog: "_v100_X64_Vb" },
             Machine::Arm64 => Self { inf: "arm64", system: "ARM64", catalog: "_v100_ARM64_Vb" },
@@ -177,7 +177,7 @@ struct Made {
 
 /// Builds the package.
 pub fn run(matches: &ArgMatches) -> Result<()> {
-    let driver = AtHand::of(matches)?;
+    let driver = SelectedDriver::select(matches)?;
     let requirements = inf::mode(matches, &driver)?;
     let file = match optional(matches, "inf")? {
         Some(inf) => inf,
@@ -195,7 +195,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     check_resources(&driver, &declarations, &image)?;
     let now = Timestamp::now();
     let stamp = Stamp {
-        architecture: Architecture::of(architecture).inf,
+        architecture: Architecture::from_machine(architecture).inf,
         framework: &framework(&driver).to_string(),
         // `inf2cat` rejects dates in the future, and uses UTC.
         date: &now.strftime("%m/%d/%Y").to_string(),
@@ -245,7 +245,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 }
 
 /// Returns the image that the command line names, or builds one.
-fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
+fn image(matches: &ArgMatches, driver: &SelectedDriver) -> Result<PathBuf> {
     if let Some(image) = optional(matches, "image")? {
         return Ok(image);
     }
@@ -258,11 +258,15 @@ fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
 
 /// Fails if the driver has events that can only be decoded with resources, and the image lacks
 /// them.
-fn check_resources(driver: &AtHand, declarations: &[Declaration], image: &Path) -> Result<()> {
+fn check_resources(
+    driver: &SelectedDriver,
+    declarations: &[Declaration],
+    image: &Path,
+) -> Result<()> {
     if !manifest::has_manifest_events(declarations) {
         return Ok(());
     }
-    let described = at_hand::described(image).with_context(|| {
+    let described = selected_driver::described(image).with_context(|| {
         let file = declarations.first().map(|one| driver.named(&one.path));
         format!(
             "{} has events with ids, which Windows decodes with resources in the image; call \
@@ -350,7 +354,7 @@ fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Ex
 /// Signs the image and the catalog, and generates the files derived from the declaration.
 fn made(
     matches: &ArgMatches,
-    driver: &AtHand,
+    driver: &SelectedDriver,
     declarations: &[Declaration],
     image: &Path,
     stamped: &Stamped<'_>,
@@ -381,7 +385,7 @@ fn made(
         let catalog = Catalog {
             members: &members,
             hardware_ids: &hardware_ids,
-            system: Architecture::of(machine).catalog,
+            system: Architecture::from_machine(machine).catalog,
             versions: KERNEL_VERSION,
             version: catalog_version(matches)?,
         };
@@ -415,7 +419,7 @@ fn with_windows_lines(source: &Source) -> Vec<u8> {
 }
 
 /// Returns the manifest, if tools can need it, and the profile for Windows Performance Recorder.
-fn descriptions(driver: &AtHand, declarations: &[Declaration]) -> Result<Vec<Extra>> {
+fn descriptions(driver: &SelectedDriver, declarations: &[Declaration]) -> Result<Vec<Extra>> {
     let name = &driver.driver.image;
     let providers = declarations.iter().flat_map(|one| &one.providers);
     let traced: Vec<Traced> = providers.map(Traced::declared).collect();
@@ -439,7 +443,7 @@ fn descriptions(driver: &AtHand, declarations: &[Declaration]) -> Result<Vec<Ext
 }
 
 /// Returns the commands that trace the driver, for the README.
-fn trace(driver: &AtHand) -> Result<String> {
+fn trace(driver: &SelectedDriver) -> Result<String> {
     let declarations = driver.declarations()?;
     let providers = declarations.iter().flat_map(|one| &one.providers);
     let mut lines = Vec::new();
@@ -471,7 +475,7 @@ fn trace(driver: &AtHand) -> Result<String> {
 /// Returns the files of the archive: text files, then the driver's files, then additional files.
 fn files(
     matches: &ArgMatches,
-    driver: &AtHand,
+    driver: &SelectedDriver,
     made: Made,
     machine: Machine,
 ) -> Result<Vec<(String, Vec<u8>)>> {
@@ -502,7 +506,7 @@ fn files(
         trace: &trace(driver)?,
         notes: &notes,
         oldest: if is_newer { "Windows 11 or Windows Server 2022" } else { "Windows 10 2004" },
-        system: Architecture::of(machine).system,
+        system: Architecture::from_machine(machine).system,
         catalog_version: catalog_version(matches)?,
     };
     let mut scripts = installed.files();

@@ -24,11 +24,10 @@ use etw_vm::{
 };
 
 use crate::{
-    at_hand,
     decoded::Traces,
     inf::source::{hardware_ids, read_source, services},
     options::{flag, optional, path, required, several, text},
-    tracer,
+    selected_driver, tracer,
 };
 
 const MIB: u64 = 1 << 20;
@@ -82,7 +81,7 @@ pub fn command() -> Command {
              others, the setup key that Microsoft publishes for the edition, which does not \
              activate Windows]",
         ));
-    at_hand::arguments(machine(limits(stages(command))))
+    selected_driver::arguments(machine(limits(stages(command))))
 }
 
 /// Adds the arguments for the driver and its stages.
@@ -310,7 +309,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let out: PathBuf = required(matches, "out")?;
-    let decoded = Traces::of(&contents);
+    let decoded = Traces::from_contents(&contents);
     let run = Run {
         settings,
         plan,

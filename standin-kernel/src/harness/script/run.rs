@@ -118,7 +118,7 @@ impl Script {
     ) -> Result<(), ScriptError> {
         let (steps, _) = self.around_the_load();
         let hands = &mut Hands::default();
-        take_all(steps, hands, Host::of(setting, None, false), observer)
+        take_all(steps, hands, Host::new(setting, None, false), observer)
     }
 
     /// Reports the events so far, runs the script's other steps, and then closes the file and removes
@@ -138,7 +138,7 @@ impl Script {
     ) -> Result<(), ScriptError> {
         let (_, steps) = self.around_the_load();
         let mut hands = Hands::default();
-        let host = Host::of(setting, Some(driver), self.expects_events());
+        let host = Host::new(setting, Some(driver), self.expects_events());
         // Events from the driver's entry point also count.
         let events = take_events(host, 0)?;
         hands.keep(host, &events, observer);
@@ -206,7 +206,7 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    const fn of(setting: Setting<'a>, driver: Option<&'a Driver>, keeps_events: bool) -> Self {
+    const fn new(setting: Setting<'a>, driver: Option<&'a Driver>, keeps_events: bool) -> Self {
         Self {
             kernel: setting.kernel,
             service: setting.service,

@@ -131,19 +131,31 @@ impl Fault {
 
 /// Returns every routine that a driver can call.
 fn entries() -> Vec<Entry> {
-    let mut all = of(NTOSKRNL, ntoskrnl::exports::exports(), System::ntoskrnl_context);
-    all.extend(of(NTOSKRNL, etw::exports::exports(), System::etw_context));
-    all.extend(of(NTOSKRNL, interrupt::wdm::ENTRIES.iter().copied(), System::kmdf_context));
-    all.extend(of(recorder::MODULE, recorder::ENTRIES.iter().copied(), System::etw_context));
-    all.extend(of(wdfldr::MODULE, wdfldr::ENTRIES.iter().copied(), System::kmdf_context));
-    all.extend(of(table::MODULE, table::entries(), System::kmdf_context));
-    all.extend(of(table::INTERNAL, table::INTERNAL_ENTRIES.iter().copied(), System::kmdf_context));
+    let mut all = entries_for(NTOSKRNL, ntoskrnl::exports::exports(), System::ntoskrnl_context);
+    all.extend(entries_for(NTOSKRNL, etw::exports::exports(), System::etw_context));
+    all.extend(entries_for(
+        NTOSKRNL,
+        interrupt::wdm::ENTRIES.iter().copied(),
+        System::kmdf_context,
+    ));
+    all.extend(entries_for(
+        recorder::MODULE,
+        recorder::ENTRIES.iter().copied(),
+        System::etw_context,
+    ));
+    all.extend(entries_for(wdfldr::MODULE, wdfldr::ENTRIES.iter().copied(), System::kmdf_context));
+    all.extend(entries_for(table::MODULE, table::entries(), System::kmdf_context));
+    all.extend(entries_for(
+        table::INTERNAL,
+        table::INTERNAL_ENTRIES.iter().copied(),
+        System::kmdf_context,
+    ));
     all
 }
 
 /// Creates the entries for a service's exports. `context` creates the context that is passed to
 /// them.
-fn of<C: 'static>(
+fn entries_for<C: 'static>(
     module: &'static str,
     exports: impl IntoIterator<Item = Routine<C>>,
     context: fn(Context) -> C,
@@ -156,7 +168,8 @@ fn of<C: 'static>(
             result: routine.result,
             is_refused: routine.is_refused,
             serve: Box::new(move |call, arguments| {
-                let fault = System::of(&call).faults.result_of(routine.name(), routine.result);
+                let fault =
+                    System::from_thread(&call).faults.result_of(routine.name(), routine.result);
                 fault.unwrap_or_else(|| (routine.call)(&context(call), arguments))
             }),
         })

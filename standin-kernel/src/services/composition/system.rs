@@ -11,7 +11,7 @@ use crate::{
         traps::DPC_WATCHDOG_VIOLATION,
     },
     ground::{
-        access::AddressError, clock::Clock, irql::Irql, restore_guard::Restored, rule::Rule,
+        access::AddressError, clock::Clock, irql::Irql, restore_guard::RestoreGuard, rule::Rule,
         shared_data::SharedData,
     },
     services::{
@@ -157,7 +157,7 @@ impl System {
     }
 
     /// Returns the services of a thread's kernel.
-    pub fn of(thread: &Thread) -> &Self {
+    pub fn from_thread(thread: &Thread) -> &Self {
         let host: &dyn Any = &**thread.host();
         host.downcast_ref().unwrap_or_else(|| {
             unreachable!("every kernel thread has the kernel's services as its host")
@@ -166,7 +166,7 @@ impl System {
 
     /// Returns the framework's context for a call or job.
     pub fn kmdf_context(context: Context) -> KmdfContext {
-        let kmdf = Arc::clone(&Self::of(&context).kmdf);
+        let kmdf = Arc::clone(&Self::from_thread(&context).kmdf);
         KmdfContext::new(kmdf, context)
     }
 
@@ -181,7 +181,7 @@ impl System {
 
     /// Returns the context of ntoskrnl.exe's routines for a call.
     pub fn ntoskrnl_context(context: Context) -> NtContext {
-        let nt = Arc::clone(&Self::of(&context).ntoskrnl);
+        let nt = Arc::clone(&Self::from_thread(&context).ntoskrnl);
         NtContext::new(nt, context)
     }
 }
@@ -344,7 +344,7 @@ impl Host for System {
         let draining = thread.local::<Draining>();
         let context = Context::new(Rc::clone(thread), call);
         if !draining.dpcs.get() {
-            let _before = Restored::replace(&draining.dpcs, true);
+            let _before = RestoreGuard::replace(&draining.dpcs, true);
             while self.has_dpc() {
                 context.as_dpc(|| Self::run_dpcs(&context));
             }
@@ -353,7 +353,7 @@ impl Host for System {
             || thread.irql() == Irql::PASSIVE_LEVEL && dpc::is_pending(&self.ntoskrnl, true);
         let nt = Self::ntoskrnl_context(context);
         if can_run() && !draining.dpcs.get() && !draining.threaded.get() {
-            let _before = Restored::replace(&draining.threaded, true);
+            let _before = RestoreGuard::replace(&draining.threaded, true);
             while can_run() && dpc::run_one(&nt, true).is_some() {}
         }
         if thread.irql() < Irql::APC_LEVEL && apcs::is_any(&self.ntoskrnl) {

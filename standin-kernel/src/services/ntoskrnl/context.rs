@@ -9,7 +9,7 @@ use crate::{
     ground::{clock::Clock, flight, irql::Irql, memory::BadAddress, rule::Rule},
     services::{
         managers::{
-            module_states::Parts,
+            module_states::ModuleStates,
             nodes::Nodes,
             plug_and_play::PlugAndPlay,
             pool::{Pool, Tag, Wanted},
@@ -54,7 +54,7 @@ pub struct Uses {
 pub struct Ntoskrnl {
     uses: Uses,
     printed: Mutex<Printed>,
-    state: Mutex<Parts>,
+    state: Mutex<ModuleStates>,
     processors: u16,
     routines: SystemRoutines,
     queued_apcs: AtomicUsize,
@@ -83,7 +83,7 @@ impl Ntoskrnl {
     }
 
     /// Locks the modules' state. The lock is never held during a call to the driver or a bugcheck.
-    pub fn state(&self) -> MutexGuard<'_, Parts> {
+    pub fn state(&self) -> MutexGuard<'_, ModuleStates> {
         self.state.lock()
     }
 
@@ -173,7 +173,7 @@ impl Context {
     }
 
     /// Locks the modules' state. The lock is never held during a call to the driver or a bugcheck.
-    pub fn state(&self) -> MutexGuard<'_, Parts> {
+    pub fn state(&self) -> MutexGuard<'_, ModuleStates> {
         self.service.state()
     }
 
@@ -198,7 +198,10 @@ impl Context {
 
     /// Runs `body` atomically: no other thread changes the kernel's objects during the call. `body`
     /// reads and writes memory at addresses that the driver passed. Bugchecks for a bad address.
-    pub fn atomically<R>(&self, body: impl FnOnce(&mut Parts) -> Result<R, BadAddress>) -> R {
+    pub fn atomically<R>(
+        &self,
+        body: impl FnOnce(&mut ModuleStates) -> Result<R, BadAddress>,
+    ) -> R {
         let result = body(&mut self.state());
         self.checked(result)
     }

@@ -15,9 +15,9 @@ use super::{
     examine::examine_apart,
 };
 use crate::{
-    at_hand::AtHand,
     manifest,
     options::{optional, required},
+    selected_driver::SelectedDriver,
 };
 
 /// The security descriptor of a new INF file: the system and administrators have full access.
@@ -28,7 +28,7 @@ pub const CLASS: &str = "System";
 
 /// Writes the driver's unstamped INF file.
 pub fn run(matches: &ArgMatches) -> Result<()> {
-    let driver = AtHand::of(matches)?;
+    let driver = SelectedDriver::select(matches)?;
     let out = optional(matches, "out")?.unwrap_or_else(|| driver.new_inf());
     ensure!(
         matches.get_flag("force") || !out.exists(),
@@ -93,7 +93,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 }
 
 /// Returns whether the image that was built last has a routine that adds devices.
-fn adds_devices(driver: &AtHand) -> bool {
+fn adds_devices(driver: &SelectedDriver) -> bool {
     let Some(image) = driver.image() else {
         return false;
     };
@@ -140,7 +140,7 @@ fn sessions(providers: &[Provider]) -> BTreeSet<&str> {
 }
 
 /// Returns the driver's company: the package's first author, without an address.
-fn company(driver: &AtHand) -> String {
+fn company(driver: &SelectedDriver) -> String {
     let author = driver.driver.authors.first();
     let name = author.map(|author| author.split('<').next().unwrap_or_default().trim());
     match name {

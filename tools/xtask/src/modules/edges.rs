@@ -30,7 +30,7 @@ pub struct Place {
 impl Crate {
     /// Returns the edges between the modules.
     pub fn edges(&self) -> Edges {
-        let methods = Methods::of(self);
+        let methods = Methods::collect(self);
         let mut edges = vec![BTreeMap::new(); self.modules.len()];
         for id in 0..self.modules.len() {
             let mut finder = Finder {

@@ -28,7 +28,7 @@ struct Method {
 
 impl Methods {
     /// Collects the names in all modules of a crate.
-    pub fn of(all: &Crate) -> Self {
+    pub fn collect(all: &Crate) -> Self {
         let mut found = Self { by_name: BTreeMap::new(), of_traits: BTreeSet::new() };
         for id in 0..all.modules.len() {
             for item in &all.modules[id].items {

@@ -19,7 +19,7 @@ use crate::{
                 text::TextData,
             },
         },
-        managers::{create_parameters::CreateParameters, module_states::Parts},
+        managers::{create_parameters::CreateParameters, module_states::ModuleStates},
     },
 };
 
@@ -91,7 +91,7 @@ pub fn make(
         is_in_caller_context: false,
         upper: None,
         outgoing: Outgoing::default(),
-        parts: Parts::default(),
+        parts: ModuleStates::default(),
         process: context.identity().process,
         queue: None,
         file,

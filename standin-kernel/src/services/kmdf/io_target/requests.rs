@@ -31,7 +31,7 @@ use crate::{
                 target::TargetData,
             },
         },
-        managers::{create_parameters::CreateParameters, module_states::Parts},
+        managers::{create_parameters::CreateParameters, module_states::ModuleStates},
     },
 };
 
@@ -64,7 +64,7 @@ pub fn created(context: &Context) -> RequestData {
         is_in_caller_context: false,
         upper: None,
         outgoing: Outgoing::default(),
-        parts: Parts::default(),
+        parts: ModuleStates::default(),
         process: context.identity().process,
         queue: None,
         file: None,

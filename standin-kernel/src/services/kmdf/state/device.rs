@@ -10,7 +10,7 @@ use super::{
 use crate::{
     execution::routine::Handle,
     ground::abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
-    services::managers::{device_properties::Identity, module_states::Parts},
+    services::managers::{device_properties::Identity, module_states::ModuleStates},
 };
 
 /// The next lower device in a device's stack.
@@ -56,7 +56,7 @@ pub struct DeviceInit {
     /// The device's identity for the Plug and Play manager.
     pub identity: Identity,
     /// Other modules' state for the device, from its description to its deletion.
-    pub parts: Parts,
+    pub parts: ModuleStates,
 }
 
 impl DeviceInit {

@@ -12,7 +12,7 @@ use crate::{
     },
     ground::{NtStatus, arena::Block, clock::Clock, irql::Irql, rule::Rule},
     services::{
-        managers::{module_states::Parts, registry::store::Registry, wmi_events::WmiEvents},
+        managers::{module_states::ModuleStates, registry::store::Registry, wmi_events::WmiEvents},
         verifier::warnings::Verifier,
     },
 };
@@ -445,7 +445,7 @@ pub struct Framework {
     pub objects: HashMap<u64, Object>,
     issued: u64,
     /// The modules' state.
-    parts: Parts,
+    parts: ModuleStates,
 }
 
 /// The error for a handle of the wrong kind.

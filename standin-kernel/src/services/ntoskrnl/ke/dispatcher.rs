@@ -23,7 +23,8 @@ use crate::{
         rule::Rule,
     },
     services::{
-        managers::module_states::Parts, ntoskrnl::context::Context, verifier::warnings::Verifier,
+        managers::module_states::ModuleStates, ntoskrnl::context::Context,
+        verifier::warnings::Verifier,
     },
 };
 
@@ -130,7 +131,7 @@ where
 }
 
 /// Signals an object and ends the waits that are now satisfied, while the modules' state is locked.
-pub fn signal_in(state: &mut Parts, object: u64) -> Result<(), BadAddress> {
+pub fn signal_in(state: &mut ModuleStates, object: u64) -> Result<(), BadAddress> {
     let mut header: DispatcherHeader = memory::read(object)?;
     header.signal_state = 1;
     memory::write(object, &header)?;
@@ -143,7 +144,7 @@ pub fn satisfy(context: &Context) {
     satisfy_in(&mut context.state(), 0);
 }
 
-fn satisfy_in(state: &mut Parts, increment: i32) {
+fn satisfy_in(state: &mut ModuleStates, increment: i32) {
     let ended = thread_objects::ended(state);
     let (mut owners, mut woken) = (Vec::new(), Vec::new());
     for wait in state.get::<ObjectWaits>().unended() {
@@ -257,7 +258,7 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
     if objects.addresses.iter().any(|object| is_at_limit(*object, objects.thread)) {
         context.raise_exception(MUTANT_LIMIT_EXCEEDED, "for a mutex that is acquired too often");
     }
-    let acquire_now = |state: &mut Parts| {
+    let acquire_now = |state: &mut ModuleStates| {
         let mut owners = Vec::new();
         let status = acquire(&objects, &thread_objects::ended(state), &mut owners);
         thread_objects::note_mutexes(state, &owners);

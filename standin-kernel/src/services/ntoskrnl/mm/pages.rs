@@ -114,7 +114,7 @@ impl Frames {
     }
 
     /// Returns the frame of a page, assigning one if necessary.
-    fn of(&mut self, page: u64) -> Option<u64> {
+    fn frame(&mut self, page: u64) -> Option<u64> {
         if !self.of_page.contains_key(&page) {
             self.give(page, 1, Bounds::ANY);
         }
@@ -128,7 +128,7 @@ fn physical_address(context: &Context, address: Memory) -> u64 {
         return 0;
     }
     let page = address.0 & !(PAGE_SIZE - 1);
-    let frame = context.state().get::<Frames>().of(page);
+    let frame = context.state().get::<Frames>().frame(page);
     frame.map_or(0, |frame| frame * PAGE_SIZE + (address.0 - page))
 }
 
@@ -215,7 +215,7 @@ fn allocate_ex(
     let Some(allocation) = new_pages(context, pages, bounds) else {
         return At::NULL;
     };
-    let first = context.state().get::<Frames>().of(allocation.memory.address()).unwrap_or(0);
+    let first = context.state().get::<Frames>().frame(allocation.memory.address()).unwrap_or(0);
     let frames: Vec<u8> = (first..first + pages).flat_map(u64::to_le_bytes).collect();
     let size = HEADER + frames.len();
     let Some(mdl) = context.allocate(size, TAG, false) else {

@@ -27,7 +27,7 @@ struct Type(WDF_OBJECT_CONTEXT_TYPE_INFO);
 unsafe impl Sync for Type {}
 
 impl Type {
-    const fn of(size: usize) -> Self {
+    const fn with_size(size: usize) -> Self {
         Self(WDF_OBJECT_CONTEXT_TYPE_INFO {
             Size: size_of::<WDF_OBJECT_CONTEXT_TYPE_INFO>() as u32,
             ContextName: c"Fact".as_ptr(),
@@ -39,8 +39,8 @@ impl Type {
 }
 
 /// The type of the context that contains an object's letter, and another type.
-static LETTER: Type = Type::of(1);
-static OTHER: Type = Type::of(16);
+static LETTER: Type = Type::with_size(1);
+static OTHER: Type = Type::with_size(16);
 
 /// The call that the cleanup callback of the object `a` makes on [`TARGET`].
 static ACTION: AtomicU8 = AtomicU8::new(NOTHING);
@@ -132,7 +132,7 @@ fn with(change: impl FnOnce(&mut WDF_OBJECT_ATTRIBUTES)) -> NTSTATUS {
 fn check_attributes() {
     const INVALID: NTSTATUS = STATUS_WDF_OBJECT_ATTRIBUTES_INVALID;
     static NAMELESS: Type =
-        Type(WDF_OBJECT_CONTEXT_TYPE_INFO { ContextName: ptr::null(), ..Type::of(16).0 });
+        Type(WDF_OBJECT_CONTEXT_TYPE_INFO { ContextName: ptr::null(), ..Type::with_size(16).0 });
     same!("attributes-size", with(|set| set.Size -= 1), STATUS_INFO_LENGTH_MISMATCH);
     let short = with(|set| {
         set.ContextTypeInfo = &raw const OTHER.0;

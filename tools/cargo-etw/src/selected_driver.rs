@@ -88,7 +88,7 @@ impl Settings {
 
 /// The driver that a command works on.
 #[derive(Debug)]
-pub struct AtHand {
+pub struct SelectedDriver {
     /// The package.
     pub driver: Driver,
     settings: Settings,
@@ -121,9 +121,9 @@ pub fn arguments(command: Command) -> Command {
         ))
 }
 
-impl AtHand {
+impl SelectedDriver {
     /// Finds the driver that the arguments added by [`arguments`] select.
-    pub fn of(matches: &ArgMatches) -> Result<Self> {
+    pub fn select(matches: &ArgMatches) -> Result<Self> {
         let manifest: Option<PathBuf> = options::optional(matches, "manifest-path")?;
         let package: Option<String> = options::optional(matches, "package")?;
         Self::find(manifest.as_deref(), package.as_deref())
@@ -167,7 +167,7 @@ impl AtHand {
         }
         let mut found = Vec::new();
         for path in paths {
-            let providers = declared_in(&path, &configuration::of(&path)?)?;
+            let providers = declared_in(&path, &configuration::read(&path)?)?;
             found.push(Declaration { path, providers });
         }
         let mut names: Vec<_> = found
