@@ -2,7 +2,7 @@
 //! devices that fail or are stopped. `docs/reference/kmdf-objects.md` describes the behavior of the
 //! source.
 
-use crate::bench::{Bench, CLIENT, lines};
+use crate::bench::{Bench, CLIENT, assert_says, lines};
 use crate::{common, kmdf_commands as commands};
 use standin_kernel::{BugCheck, Device, Driver, Kernel, KernelError};
 
@@ -30,6 +30,7 @@ fn objects_are_those_of_the_source() {
         "with a WDF_PNPPOWER_EVENT_CALLBACKS whose Size is",
         "with invalid attributes (STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED",
         "with 0, which is not a WDF_DEVICE_FAILED_ACTION",
+        "with index 5",
     ];
     for part in parts {
         let is_there = warnings.iter().any(|warning| warning.message.contains(part));
@@ -60,12 +61,22 @@ const STOPS: &[(&str, u64, bool)] = &[
 #[test]
 fn misuse_bugchecks_with_the_parameters_of_the_source() {
     for (name, code, has_handle) in STOPS {
-        let BugCheck { code: stop, parameters, .. } = common::bugcheck(act(&Bench::new(), name));
+        let BugCheck { code: stop, parameters, message, .. } =
+            common::bugcheck(act(&Bench::new(), name));
         assert_eq!((stop, parameters[0]), (0x10D, *code), "{name}");
         assert_eq!(parameters[1] != 0, *has_handle, "{name}");
+        if *name == "too-many-dereferences" {
+            assert!(message.contains("to which the driver holds no reference"), "{message}");
+        }
         // The third parameter is the address of the call, or 1 for a spin lock.
         assert_eq!(parameters[2] != 0, *code == 4 || *name == "lock-of-another", "{name}");
     }
+}
+
+#[test]
+fn a_wait_lock_has_one_owner() {
+    let bugcheck = common::bugcheck(act(&Bench::new(), "wait-lock-twice"));
+    assert_says(&bugcheck, &["WdfWaitLockAcquire", "its caller already holds"]);
 }
 
 /// Loads the driver under a service name, and adds its device.

@@ -25,8 +25,9 @@ use wdk_sys::{
     NTSTATUS, PVOID, PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_FILEOBJECT_CONFIG,
     WDF_IO_QUEUE_CONFIG, WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_REQUEST_FORWARD_OPTIONS, WDF_REQUEST_PARAMETERS,
-    WDF_REQUEST_REUSE_PARAMS, WDF_REQUEST_SEND_OPTIONS, WDFCONTEXT, WDFDEVICE, WDFDRIVER,
-    WDFFILEOBJECT, WDFIOTARGET, WDFMEMORY, WDFMEMORY_OFFSET, WDFOBJECT, WDFQUEUE, WDFREQUEST,
+    WDF_REQUEST_REUSE_PARAMS, WDF_REQUEST_SEND_OPTIONS, WDF_TIMER_CONFIG, WDFCONTEXT, WDFDEVICE,
+    WDFDRIVER, WDFFILEOBJECT, WDFIOTARGET, WDFMEMORY, WDFMEMORY_OFFSET, WDFOBJECT, WDFQUEUE,
+    WDFREQUEST, WDFTIMER,
 };
 
 use crate::framework::{attributes, counted, utf16, wdf};
@@ -39,9 +40,9 @@ static HANDLES: [AtomicPtr<c_void>; 5 * OF_KIND] =
 /// The index of the request that arrived last.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
-const EVENTS: [&str; 17] = [
+const EVENTS: [&str; 18] = [
     "read", "write", "control", "default", "create", "cleanup", "close", "cancel", "queuecancel",
-    "stop", "resume", "state", "done", "caller", "ready", "gone", "destroyed",
+    "stop", "resume", "state", "done", "caller", "ready", "gone", "destroyed", "timer",
 ];
 static SCRIPTS: [AtomicPtr<String>; EVENTS.len()] =
     [const { AtomicPtr::new(ptr::null_mut()) }; EVENTS.len()];
@@ -172,6 +173,9 @@ extern "C" fn cleanup(_: WDFFILEOBJECT) {
 }
 extern "C" fn close(_: WDFFILEOBJECT) {
     fire("close");
+}
+extern "C" fn timer(_: WDFTIMER) {
+    fire("timer");
 }
 extern "C" fn gone(_: WDFOBJECT) {
     fire("gone");
@@ -473,6 +477,10 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             show(wdf!(WdfIoQueueReadyNotify, queue_of, callback, none));
         }
         "next" => retrieve!(words, WdfIoQueueRetrieveNextRequest, queue_of),
+        "byfile" => {
+            let file = wdf!(WdfRequestGetFileObject, get(third));
+            retrieve!(words, WdfIoQueueRetrieveRequestByFileObject, queue_of, file);
+        }
         "find" => retrieve!(
             words,
             WdfIoQueueFindRequest,
@@ -603,6 +611,15 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             show(wdf!(WdfRequestReuse, request, &raw mut parameters));
         }
         "change" => show(wdf!(WdfRequestChangeTarget, request, get(second))),
+        // Starts a timer of 5 ms.
+        "timer" => {
+            let mut config = sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(timer) });
+            let mut own = attributes();
+            own.ParentObject = get("d0");
+            let mut handle: WDFTIMER = ptr::null_mut();
+            show_failure(wdf!(WdfTimerCreate, &raw mut config, &raw mut own, &raw mut handle));
+            let _was_set = wdf!(WdfTimerStart, handle, -50_000);
+        }
         "irql" => wdk::println!("{}", nt!(KeGetCurrentIrql)),
         "delay" => {
             let start = counter();

@@ -4,15 +4,15 @@ use core::{ptr, slice};
 
 use etw_driver_support::{made, nt, sized};
 use wdk_sys::{
-    DEVICE_REGISTRY_PROPERTY, KEY_READ, KEY_SET_VALUE, NTSTATUS, PLUGPLAY_REGKEY_DEVICE, PVOID,
-    REG_BINARY, STATUS_SUCCESS, ULONG, UNICODE_STRING, WDF_DEVICE_PNP_CAPABILITIES,
-    WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS, WDF_DEVICE_STATE, WDF_DRIVER_VERSION_AVAILABLE_PARAMS,
-    WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFKEY, WDFMEMORY, WDFREQUEST,
+    DEVICE_REGISTRY_PROPERTY, KEY_READ, NTSTATUS, PLUGPLAY_REGKEY_DEVICE, STATUS_SUCCESS, ULONG,
+    UNICODE_STRING, WDF_DEVICE_PNP_CAPABILITIES, WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS,
+    WDF_DEVICE_STATE, WDF_DRIVER_VERSION_AVAILABLE_PARAMS, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE,
+    WDFKEY, WDFMEMORY, WDFREQUEST,
 };
 
 use crate::{
     commands,
-    framework::{attributes, complete, counted, utf16, wdf},
+    framework::{complete, counted, utf16, wdf},
 };
 
 const VALUE: [u16; 5] = utf16(b"Value");
@@ -22,11 +22,9 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
     match code {
         commands::WDM => print_objects(device),
         commands::SETTINGS => set(device),
-        commands::COLLECTION => collect(),
         commands::KEYS => use_keys(device),
         commands::PROPERTIES => print_properties(device),
         commands::VERSION => print_version(device),
-        commands::LOOKASIDE => use_lookaside(),
         _ => return false,
     }
     complete(request, STATUS_SUCCESS);
@@ -86,40 +84,12 @@ fn set(device: WDFDEVICE) {
     wdf!(WdfDeviceResumeIdleActual, device, ptr::null_mut(), 0, c"".as_ptr());
 }
 
-fn collect() {
-    let (_status, collection) =
-        made(|handle| wdf!(WdfCollectionCreate, WDF_NO_OBJECT_ATTRIBUTES, handle));
-    let object = || {
-        let (_status, object) = made(|handle| wdf!(WdfObjectCreate, &mut attributes(), handle));
-        object
-    };
-    let (a, b) = (object(), object());
-    for item in [a, b, a] {
-        let _status = wdf!(WdfCollectionAdd, collection, item);
-    }
-    wdf!(WdfObjectDelete, b);
-    let order = [0, 1, 2].map(|index| wdf!(WdfCollectionGetItem, collection, index));
-    wdk::println!("count {} {}", wdf!(WdfCollectionGetCount, collection), order == [a, b, a]);
-    wdf!(WdfCollectionRemove, collection, a);
-    wdf!(WdfCollectionRemoveItem, collection, 0);
-    let first = wdf!(WdfCollectionGetFirstItem, collection);
-    let last = wdf!(WdfCollectionGetLastItem, collection);
-    let none = wdf!(WdfCollectionGetItem, collection, 1);
-    wdk::println!("left {} {}", first == a && last == a, none.is_null());
-    wdf!(WdfCollectionRemoveItem, collection, 5);
-    wdf!(WdfObjectDelete, collection.cast());
-    wdf!(WdfObjectDelete, a);
-}
-
 fn use_keys(device: WDFDEVICE) {
     let mut key: WDFKEY = ptr::null_mut();
-    let open = |rights: ULONG, key: &mut WDFKEY| -> NTSTATUS {
-        wdf!(
-            WdfDeviceOpenRegistryKey, device, PLUGPLAY_REGKEY_DEVICE, rights,
-            WDF_NO_OBJECT_ATTRIBUTES, key
-        )
-    };
-    let status = open(KEY_READ, &mut key);
+    let status = wdf!(
+        WdfDeviceOpenRegistryKey, device, PLUGPLAY_REGKEY_DEVICE, KEY_READ,
+        WDF_NO_OBJECT_ATTRIBUTES, &raw mut key
+    );
     let name = counted(&VALUE);
     let mut number: ULONG = 0;
     let read = wdf!(WdfRegistryQueryULong, key, &raw const name, &raw mut number);
@@ -129,36 +99,6 @@ fn use_keys(device: WDFDEVICE) {
     wdf!(WdfRegistryClose, key);
     let closed = nt!(ZwFlushKey, handle);
     wdk::println!("key {status:x} {read:x} {number} {assigned:x} {flushed:x} {closed:x}");
-    let _status = open(KEY_READ | KEY_SET_VALUE, &mut key);
-    let mut bytes = [1_u8, 2, 3];
-    let set = wdf!(
-        WdfRegistryAssignValue,
-        key,
-        &raw const name,
-        REG_BINARY,
-        3,
-        bytes.as_mut_ptr().cast()
-    );
-    let mut memory: WDFMEMORY = ptr::null_mut();
-    let mut kind: ULONG = 0;
-    let query = wdf!(
-        WdfRegistryQueryMemory,
-        key,
-        &raw const name,
-        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut memory,
-        &raw mut kind
-    );
-    let mut size = 0;
-    let buffer = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
-    // SAFETY: the framework returned the buffer with this size.
-    let found = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), size) };
-    wdk::println!("value {set:x} {query:x} {kind} {found:?}");
-    let removed = wdf!(WdfRegistryRemoveValue, key, &raw const name);
-    let again = wdf!(WdfRegistryRemoveValue, key, &raw const name);
-    wdk::println!("removed {removed:x} {again:x}");
-    wdf!(WdfRegistryClose, key);
 }
 
 /// Prints the ASCII characters in UTF-16 units.
@@ -282,24 +222,4 @@ fn print_version(device: WDFDEVICE) {
     let units = unsafe { slice::from_raw_parts(text.Buffer, usize::from(text.Length) / 2) };
     print_units("version", status, units);
     wdf!(WdfObjectDelete, string.cast());
-}
-
-fn use_lookaside() {
-    let (status, lookaside) = made(|handle| {
-        wdf!(
-            WdfLookasideListCreate,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            24,
-            wdk_sys::_POOL_TYPE::NonPagedPoolNx,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            0,
-            handle
-        )
-    });
-    let (made, memory) = made(|handle| wdf!(WdfMemoryCreateFromLookaside, lookaside, handle));
-    let mut size = 0;
-    let _buffer: PVOID = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
-    wdk::println!("lookaside {status:x} {made:x} {size}");
-    wdf!(WdfObjectDelete, memory.cast());
-    wdf!(WdfObjectDelete, lookaside.cast());
 }

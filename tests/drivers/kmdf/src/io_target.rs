@@ -8,9 +8,8 @@ use core::{
 use etw_driver_support::{made, sized};
 use wdk_sys::{
     NT_SUCCESS, NTSTATUS, PWDF_REQUEST_COMPLETION_PARAMS, STATUS_SUCCESS, ULONG,
-    WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR, WDF_NO_OBJECT_ATTRIBUTES,
-    WDF_REQUEST_REUSE_PARAMS, WDF_REQUEST_SEND_OPTIONS, WDFCONTEXT, WDFDEVICE, WDFIOTARGET,
-    WDFREQUEST,
+    WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR, WDF_NO_OBJECT_ATTRIBUTES, WDFCONTEXT,
+    WDFDEVICE, WDFIOTARGET, WDFREQUEST,
 };
 
 use crate::{
@@ -21,8 +20,6 @@ use crate::{
 const NAME: [u16; 17] = utf16(br"\Device\Simulated");
 const CODE: ULONG = 0x0022_2000;
 
-/// The request that the driver sent last, or null.
-static SENT: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
 /// The command that is completed when the sent request completes, or null.
 static WAITING: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
 /// The target that the driver opened last, or null.
@@ -37,31 +34,13 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
         }
         commands::SEND => {
             WAITING.store(request, Ordering::Relaxed);
-            let sent = send(device, 0, 0);
+            let sent = send(device);
             wdk::println!("sent {sent}");
-        }
-        commands::CANCEL_SENT => {
-            let sent = SENT.load(Ordering::Relaxed);
-            let asked = wdf!(WdfRequestCancelSentRequest, sent);
-            wdk::println!("asked {asked}");
-            complete(request, STATUS_SUCCESS);
-        }
-        commands::SEND_WITH_TIMEOUT => {
-            // WDF_REQUEST_SEND_OPTION_TIMEOUT and WDF_REQUEST_SEND_OPTION_SYNCHRONOUS
-            let sent = send(device, 3, -50_000);
-            let status = wdf!(WdfRequestGetStatus, SENT.load(Ordering::Relaxed));
-            wdk::println!("sent {sent} status {status:x}");
-            complete(request, STATUS_SUCCESS);
-        }
-        commands::STATES => {
-            states(device);
-            complete(request, STATUS_SUCCESS);
         }
         commands::OPEN_OBJECT => {
             open_object(device);
             complete(request, STATUS_SUCCESS);
         }
-        commands::COMPLETE_SENT => complete(SENT.load(Ordering::Relaxed), STATUS_SUCCESS),
         _ => return false,
     }
     true
@@ -179,16 +158,11 @@ fn synchronously(device: WDFDEVICE) {
     wdf!(WdfObjectDelete, target.cast());
 }
 
-/// Creates a request for the device control, and formats it.
-fn create(target: WDFIOTARGET) -> WDFREQUEST {
+/// Sends a new request to a new target.
+fn send(device: WDFDEVICE) -> u8 {
+    let target = open(device);
     let (_status, request) =
         made(|handle| wdf!(WdfRequestCreate, WDF_NO_OBJECT_ATTRIBUTES, target, handle));
-    SENT.store(request, Ordering::Relaxed);
-    format(target, request);
-    request
-}
-
-fn format(target: WDFIOTARGET, request: WDFREQUEST) {
     let status = wdf!(
         WdfIoTargetFormatRequestForIoctl,
         target,
@@ -202,21 +176,13 @@ fn format(target: WDFIOTARGET, request: WDFREQUEST) {
     if !NT_SUCCESS(status) {
         wdk::println!("format {status:x}");
     }
-}
-
-/// Sends a new request to a new target, with options if the flags are not 0.
-fn send(device: WDFDEVICE, flags: ULONG, timeout: i64) -> u8 {
-    let target = open(device);
-    let request = create(target);
-    let mut options = sized!(WDF_REQUEST_SEND_OPTIONS { Flags: flags, Timeout: timeout });
     wdf!(
         WdfRequestSetCompletionRoutine,
         request,
         Some(completed),
         ptr::null_mut::<core::ffi::c_void>()
     );
-    let options = if flags == 0 { ptr::null_mut() } else { &raw mut options };
-    wdf!(WdfRequestSend, request, target, options)
+    wdf!(WdfRequestSend, request, target, ptr::null_mut())
 }
 
 /// The completion routine of the requests that the driver creates.
@@ -252,47 +218,4 @@ extern "C" fn completed(
     if !waiting.is_null() {
         complete(waiting, status);
     }
-}
-
-fn states(device: WDFDEVICE) {
-    let target = open(device);
-    let request = create(target);
-    let routine = || {
-        wdf!(
-            WdfRequestSetCompletionRoutine,
-            request,
-            Some(completed),
-            ptr::null_mut::<core::ffi::c_void>()
-        );
-    };
-    let reuse = || {
-        let mut parameters = sized!(WDF_REQUEST_REUSE_PARAMS {});
-        let status = wdf!(WdfRequestReuse, request, &raw mut parameters);
-        wdk::println!("reuse {status:x}");
-    };
-    wdf!(
-        WdfIoTargetStop,
-        target,
-        wdk_sys::_WDF_IO_TARGET_SENT_IO_ACTION::WdfIoTargetWaitForSentIoToComplete
-    );
-    routine();
-    let sent = wdf!(WdfRequestSend, request, target, ptr::null_mut());
-    wdk::println!("queued {sent}");
-    let status = wdf!(WdfIoTargetStart, target);
-    wdk::println!("started {status:x}");
-    reuse();
-    let unformatted = wdf!(WdfRequestSend, request, target, ptr::null_mut());
-    let status = wdf!(WdfRequestGetStatus, request);
-    wdk::println!("unformatted {unformatted} {status:x}");
-    format(target, request);
-    wdf!(
-        WdfIoTargetPurge,
-        target,
-        wdk_sys::_WDF_IO_TARGET_PURGE_IO_ACTION::WdfIoTargetPurgeIoAndWait
-    );
-    let sent = wdf!(WdfRequestSend, request, target, ptr::null_mut());
-    let status = wdf!(WdfRequestGetStatus, request);
-    wdk::println!("purged {sent} {status:x}");
-    wdf!(WdfObjectDelete, request.cast());
-    wdf!(WdfObjectDelete, target.cast());
 }

@@ -6,7 +6,7 @@ use syn::{ImplItem, Item, ItemImpl, TraitItem, Type};
 
 use super::{
     names::Found,
-    tree::{Crate, Id, is_for_tests},
+    tree::{Crate, Id},
 };
 
 /// The inherent functions, methods and constants of a crate's types.
@@ -53,17 +53,15 @@ impl Methods {
             return;
         };
         for item in &item.items {
-            let (name, attributes, parameters) = match item {
-                ImplItem::Fn(item) => (&item.sig.ident, &item.attrs, item.sig.inputs.len()),
-                ImplItem::Const(item) => (&item.ident, &item.attrs, 0),
+            let (name, parameters) = match item {
+                ImplItem::Fn(item) => (&item.sig.ident, item.sig.inputs.len()),
+                ImplItem::Const(item) => (&item.ident, 0),
                 _ => continue,
             };
-            if !is_for_tests(attributes) {
-                let types = self.by_name.entry(name.to_string()).or_default();
-                let method = types.entry(of.clone()).or_default();
-                method.modules.insert(id);
-                method.arguments = parameters.saturating_sub(1);
-            }
+            let types = self.by_name.entry(name.to_string()).or_default();
+            let method = types.entry(of.clone()).or_default();
+            method.modules.insert(id);
+            method.arguments = parameters.saturating_sub(1);
         }
     }
 
