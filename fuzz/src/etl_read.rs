@@ -402,7 +402,9 @@ fn check_pcapng(trace: &Trace, events: &[&Event]) {
     let writer = pcapng::Writer::new(Vec::new(), trace.header(), capture);
     let mut writer = writer.expect("memory takes everything");
     for event in events {
-        writer.event(&event.view()).expect("memory takes everything");
+        let decoded = etl_file::decode(event, &Catalog::new());
+        let packet = pcapng::Packet::read(&event.view(), &decoded);
+        writer.event(&event.view(), packet.as_ref()).expect("memory takes everything");
     }
     let (file, summary) = writer.finish();
     let parts = events.iter().filter(|event| pcapng::concerns(&event.view())).count();

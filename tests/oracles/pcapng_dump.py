@@ -14,7 +14,7 @@ from pcapng import FileScanner
 from pcapng.blocks import EnhancedPacket, InterfaceDescription, SectionHeader
 
 # The names of options that the reader does not know.
-FURTHER = {EnhancedPacket: {8: "epb_processid_threadid"}}
+FURTHER = {EnhancedPacket: {5: "epb_packetid", 8: "epb_processid_threadid"}}
 
 
 def options_of(block):

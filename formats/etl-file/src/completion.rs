@@ -8,9 +8,10 @@ use std::sync::LazyLock;
 
 use etw_wire::Guid;
 
+use crate::code_page::CodePage;
 use crate::decode::Decoded;
 use crate::decode::kernel::{self, Classes, hook::CSWITCH};
-use crate::names::{Names, Running};
+use crate::names::{Names, Running, names_method};
 use crate::read::{EventRef, OtherKind, ReadError, RecordRef, TraceFile};
 use crate::record::ext_type;
 use crate::stacks::{Definitions, Joiner, StackCounts};
@@ -48,12 +49,17 @@ impl Tables {
             if event.is_some_and(|event| waits(&event)) {
                 tables.definitions.expect_stacks();
             }
+            if let Some(event) = &event
+                && names_method(event.provider, &event.descriptor)
+            {
+                tables.names.observe_method(event);
+            }
             if !Self::describes_others(&record, event.as_ref()) {
                 continue;
             }
             let decoded = event.map_or_else(
                 || kernel::decode_record(&record),
-                |event| kernel::decode_event(&event, &Classes::default()),
+                |event| kernel::decode_event(&event, &Classes::default(), CodePage::default()),
             );
             if let Some(decoded) = decoded {
                 tables.observe(&decoded.into_decoded(&clock, record.processor, record.timestamp));
@@ -110,7 +116,9 @@ impl Tables {
         };
         switch
             || Self::describes_others(record, event.as_ref())
-            || event.is_some_and(|event| waits(&event))
+            || event.is_some_and(|event| {
+                waits(&event) || names_method(event.provider, &event.descriptor)
+            })
     }
 
     /// Returns true if events with a hook id fill the tables: events of processes, threads, images

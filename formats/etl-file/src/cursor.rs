@@ -89,13 +89,6 @@ pub fn utf16_until_nul(bytes: &[u8]) -> String {
     String::from_utf16_lossy(&units)
 }
 
-/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise decodes each byte as one character,
-/// because the writer's code page is unknown.
-pub fn eight_bit(bytes: &[u8]) -> String {
-    std::str::from_utf8(bytes)
-        .map_or_else(|_| bytes.iter().copied().map(char::from).collect(), str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

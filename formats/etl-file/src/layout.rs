@@ -21,6 +21,11 @@ pub const LOGFILE_HEADER: usize = 0x118;
 /// The maximum size of a record, whose size field is 16 bits wide (ETL-1.7).
 pub const MAX_RECORD: usize = 0xFFFF;
 
+/// `EVENT_HEADER.Flags`: extended items precede the user data (ETL-5.3).
+pub const FLAG_EXTENDED_INFO: u16 = 0x01;
+/// `EVENT_HEADER.Flags`: the user data is a NUL-terminated UTF-16 string (ETL-5.3).
+pub const FLAG_STRING_ONLY: u16 = 0x04;
+
 /// `BufferFlag`: the last buffer of a flush (ETL-2.14).
 pub const FLAG_FLUSH_MARKER: u16 = 0x01;
 /// `BufferFlag`: events were lost before this buffer (ETL-8.3).

@@ -23,11 +23,14 @@
 //!
 //! The program `etl` has the other outputs: tables, CSV, timelines, packets and pages.
 
+mod addresses;
+mod code_page;
 mod completion;
 mod compression;
 mod cursor;
 pub mod decode;
 mod header;
+mod hiding;
 mod image;
 mod input;
 #[doc(hidden)]
@@ -48,6 +51,7 @@ mod time;
 pub mod trim;
 pub mod write;
 
+pub use code_page::{CodePage, UnknownCodePage};
 pub use completion::Completion;
 pub use compression::CompressionError;
 pub use decode::catalog::Catalog;

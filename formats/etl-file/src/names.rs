@@ -9,8 +9,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use etw_wire::Guid;
+
+use crate::cursor::{Cursor, utf16_until_nul};
 use crate::decode::kernel;
 use crate::decode::{Decoded, Kind, Value};
+use crate::read::EventRef;
+use crate::record::EventDescriptor;
 use crate::symbols::{SymbolId, Symbols};
 
 /// The process that owns the kernel's images; the idle process has some of them as well.
@@ -81,6 +86,28 @@ impl Image {
     }
 }
 
+/// A method that a .NET runtime compiled at run time, or that it uses from an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Method {
+    /// The interval during which the method is loaded.
+    interval: Interval,
+    size: u64,
+    /// The type and the method.
+    name: Arc<str>,
+}
+
+/// Microsoft-Windows-DotNETRuntime, and its provider for methods that are already loaded.
+const RUNTIME: Guid = Guid::from_u128(0xe13c_0d23_ccbc_4e12_931b_d9cc_2eee_27e4);
+const RUNDOWN: Guid = Guid::from_u128(0xa669_021c_c450_4609_a035_5af5_9af4_df18);
+/// The ids of the events that name a method: its load, and its unload.
+const LOAD: u16 = 143;
+const UNLOAD: u16 = 144;
+
+/// Returns true if an event of this provider names a method of .NET.
+pub fn names_method(provider: Guid, descriptor: &EventDescriptor) -> bool {
+    matches!(descriptor.id, LOAD | UNLOAD) && [RUNTIME, RUNDOWN].contains(&provider)
+}
+
 /// Names by process id, thread id and address.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
@@ -88,6 +115,8 @@ pub struct Names {
     threads: HashMap<u32, Vec<Thread>>,
     images: HashMap<u32, Space>,
     symbols: HashMap<(u32, u64), SymbolId>,
+    /// The methods of each process, by their first address.
+    methods: HashMap<u32, BTreeMap<u64, Vec<Method>>>,
     entries: usize,
     dropped: u64,
 }
@@ -230,6 +259,52 @@ impl Names {
         if noted == Some(true) {
             self.entries += 1;
         }
+    }
+
+    /// Collects the method that an event of a .NET runtime names. The payload's layout is published:
+    /// the ids of method and module, the address, the size, a token and flags; then the names of the
+    /// type and the method.
+    pub fn observe_method(&mut self, event: &EventRef<'_>) {
+        let change = match (event.provider, event.descriptor.id) {
+            (RUNTIME, LOAD) => Change::Begin,
+            (RUNTIME, UNLOAD) => Change::End,
+            _ => Change::Exists,
+        };
+        let mut c = Cursor::new(event.user_data);
+        let mut read = || {
+            c.skip(16)?;
+            let (address, size) = (c.u64()?, c.u32()?);
+            c.skip(8)?;
+            let mut text = || {
+                let text = utf16_until_nul(c.rest());
+                c.skip(2 * text.encode_utf16().count() + 2)?;
+                Some(text)
+            };
+            let (namespace, name) = (text()?, text()?);
+            let separator = if namespace.is_empty() { "" } else { "." };
+            Some((address, size, format!("{namespace}{separator}{name}").into()))
+        };
+        let Some((address, size, name)) = read() else {
+            return;
+        };
+        if !self.has_room() {
+            return;
+        }
+        let new = Method { interval: Interval::ALWAYS, size: size.into(), name };
+        let of_process = self.methods.entry(event.process_id).or_default();
+        let owners = of_process.entry(address).or_default();
+        if note(owners, change, event.timestamp, new, |owner| &mut owner.interval) {
+            self.entries += 1;
+        }
+    }
+
+    /// Returns the method that contains an address, and the address in it.
+    fn method(&self, process: u32, address: u64, time: i64) -> Option<String> {
+        let (start, owners) = self.methods.get(&process)?.range(..=address).next_back()?;
+        let offset = address - start;
+        let mut owners = owners.iter().rev();
+        let method = owners.find(|one| offset < one.size && one.interval.contains(time))?;
+        Some(format!("{}+{offset:#x}", method.name))
     }
 
     /// Returns true if another entry fits; otherwise counts the entry as dropped.
@@ -439,12 +514,18 @@ impl Names {
         }
     }
 
-    /// Returns an address as image and offset, or as image, function and offset.
+    /// Returns an address as image and offset, or as image, function and offset. Code of .NET that is
+    /// in no image has only the method's name and the offset.
     fn code(&self, process: u32, address: u64, time: i64, symbols: &Symbols) -> Option<Arc<str>> {
-        let image = self.image(process, address, time)?;
+        let method = self.method(process, address, time);
+        let Some(image) = self.image(process, address, time) else {
+            return method.map(Arc::from);
+        };
         let name = image.file_name();
         let offset = address - image.base;
-        let function = if symbols.is_empty() {
+        let function = if method.is_some() {
+            method
+        } else if symbols.is_empty() {
             None
         } else {
             let id = self.symbols(process, address, time);

@@ -125,6 +125,9 @@ pub struct EventRecord {
     /// The `EventProperty` bits: 1 XML, 2 forwarded XML, 4 legacy event log, 8
     /// reloggable.
     pub event_property: u16,
+    /// True if the user data is a single NUL-terminated UTF-16 string, as `EtwWriteString` and
+    /// `EventWriteString` write it.
+    pub string_only: bool,
     /// The extended data items, in file order.
     pub extended: Vec<ExtendedItem>,
     /// The event's payload.
@@ -255,7 +258,9 @@ impl EventRecord {
         let descriptor = &self.descriptor;
         out.extend(size.to_le_bytes());
         out.extend([layout::HEADER_EVENT64, layout::MARKER]);
-        out.extend(u16::from(!self.extended.is_empty()).to_le_bytes());
+        let items = if self.extended.is_empty() { 0 } else { layout::FLAG_EXTENDED_INFO };
+        let string = if self.string_only { layout::FLAG_STRING_ONLY } else { 0 };
+        out.extend((items | string).to_le_bytes());
         out.extend(self.event_property.to_le_bytes());
         out.extend(self.thread_id.to_le_bytes());
         out.extend(self.process_id.to_le_bytes());

@@ -13,7 +13,7 @@ use crate::completion::Tables;
 use crate::decode::catalog::Catalog;
 use crate::decode::schemas;
 use crate::decode::{Decoded, Decoder, Kind};
-use crate::names::{Names, Running};
+use crate::names::{Names, Running, names_method};
 use crate::pipeline::decode_record;
 use crate::read::{ReadError, RecordRef, TraceFile};
 use crate::select::Selection;
@@ -120,8 +120,12 @@ impl<'a> Trimmer<'a> {
         is_needed.then_some(Kept::Needed)
     }
 
-    /// Returns true if a kernel event describes other events of the part.
+    /// Returns true if a kernel event, or an event of a .NET runtime, describes other events of the
+    /// part.
     fn describes_others(&self, event: &Decoded) -> bool {
+        if names_method(event.provider, &event.descriptor) {
+            return true;
+        }
         let (Kind::Kernel { .. } | Kind::Classic { .. }, Some(class)) =
             (event.kind, event.provider_name.as_deref())
         else {

@@ -107,6 +107,14 @@ pub enum Rule {
         /// The attribute.
         attribute: &'static str,
     },
+    /// An attribute without a value.
+    #[error("the attribute `{attribute}` of `{element}` is empty; give it a value")]
+    Empty {
+        /// The element.
+        element: String,
+        /// The attribute.
+        attribute: &'static str,
+    },
     /// An unknown attribute.
     #[error("`{element}` does not take the attribute `{attribute}`")]
     Attribute {

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use etl_file::decode::Value;
-use etl_file::internals::show::Hex;
 use etl_file::internals::show::text::{self, Times};
 use etl_file::{Decoded, EventRef};
 
@@ -164,6 +163,12 @@ impl<W: Write> Writer<W> {
         Self { rows: Rows { codes, ..self.rows }, ..self }
     }
 
+    /// Sets whether text that a spreadsheet would run as a formula starts with an apostrophe.
+    #[must_use]
+    pub fn with_guard(self, guard: bool) -> Self {
+        Self { rows: Rows { guard, ..self.rows }, ..self }
+    }
+
     /// Writes an event's line. `event` is the event as recorded.
     ///
     /// # Errors
@@ -212,6 +217,8 @@ pub struct Rows {
     columns: Option<Arc<FieldColumns>>,
     /// True if well-known status codes are shown with their names.
     codes: bool,
+    /// True if text that a spreadsheet would run as a formula starts with an apostrophe.
+    guard: bool,
     cell: Vec<u8>,
     times: Times,
 }
@@ -227,9 +234,10 @@ impl Rows {
         decoded: &Decoded,
         lines: &mut Lines,
     ) -> io::Result<()> {
-        let Self { columns, codes, cell, times } = self;
+        let Self { columns, codes, guard, cell, times } = self;
         let columns = columns.as_deref();
-        Line { out: &mut lines.0, codes: *codes, cell }.write(event, decoded, columns, times)
+        Line { out: &mut lines.0, codes: *codes, guard: *guard, cell }
+            .write(event, decoded, columns, times)
     }
 }
 
@@ -237,6 +245,7 @@ impl Rows {
 struct Line<'a> {
     out: &'a mut csv::Writer<Vec<u8>>,
     codes: bool,
+    guard: bool,
     cell: &'a mut Vec<u8>,
 }
 
@@ -254,11 +263,11 @@ impl Line<'_> {
         self.cell(|cell| text::decimal(decoded.process_id, cell))?;
         self.cell(|cell| text::decimal(decoded.thread_id, cell))?;
         match &decoded.provider_name {
-            Some(name) => self.out.write_field(name.as_bytes())?,
+            Some(name) => self.text(name)?,
             None => self.cell(|cell| text::guid(decoded.provider, cell))?,
         }
         let name = decoded.event_name.as_deref().unwrap_or_default();
-        self.out.write_field(name)?;
+        self.text(name)?;
         self.cell(|cell| text::decimal(descriptor.id, cell))?;
         self.named(decoded.level_name.as_ref(), descriptor.level.into())?;
         self.cell(|cell| text::hexadecimal(descriptor.keyword, 1, cell))?;
@@ -274,10 +283,9 @@ impl Line<'_> {
         }
         self.fields(decoded, columns)?;
         for name in [&decoded.process_name, &decoded.thread_name] {
-            self.out.write_field(name.as_deref().unwrap_or_default())?;
+            self.text(name.as_deref().unwrap_or_default())?;
         }
-        let message = decoded.message.as_deref().unwrap_or_default();
-        self.out.write_field(message)?;
+        self.text(decoded.message.as_deref().unwrap_or_default())?;
         let frames = decoded.stack.iter().flat_map(|stack| &stack.frames);
         let frames = frames.map(ToString::to_string);
         self.out.write_field(frames.collect::<Vec<_>>().join("; "))?;
@@ -305,9 +313,17 @@ impl Line<'_> {
         Ok(())
     }
 
+    /// Writes text of the trace.
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        if self.guard && text.starts_with(FORMULA) {
+            return self.cell(|cell| cell.extend([b"'", text.as_bytes()].concat()));
+        }
+        Ok(self.out.write_field(text)?)
+    }
+
     fn named(&mut self, name: Option<&Arc<str>>, number: u16) -> io::Result<()> {
         match name {
-            Some(name) => Ok(self.out.write_field(name.as_bytes())?),
+            Some(name) => self.text(name),
             None => self.cell(|cell| text::decimal(number, cell)),
         }
     }
@@ -315,14 +331,19 @@ impl Line<'_> {
     fn fields(&mut self, event: &Decoded, columns: Option<&FieldColumns>) -> io::Result<()> {
         let codes = self.codes;
         let Some(columns) = columns else {
+            let guard = self.guard;
             return self.cell(|cell| {
+                let first = event.fields.first();
+                if guard && first.is_some_and(|(name, _)| name.starts_with(FORMULA)) {
+                    cell.push(b'\'');
+                }
                 for (number, (name, value)) in event.fields.iter().enumerate() {
                     if number != 0 {
                         cell.push(b' ');
                     }
                     cell.extend_from_slice(name.as_bytes());
                     cell.push(b'=');
-                    show(value, codes, cell);
+                    value.show(codes, cell);
                 }
             });
         };
@@ -335,34 +356,23 @@ impl Line<'_> {
             }
         }
         for value in cells {
-            self.cell(|cell| match value {
+            match value {
                 // Text in a separate cell needs no quotation marks.
-                Some(Value::Text(text)) => cell.extend_from_slice(text.as_bytes()),
-                Some(value) => show(value, codes, cell),
-                None => {}
-            })?;
+                Some(Value::Text(text)) => self.text(text)?,
+                Some(Value::Named { name, .. }) if self.guard && name.starts_with(FORMULA) => {
+                    self.text(&value.map(ToString::to_string).unwrap_or_default())?;
+                }
+                value => {
+                    self.cell(|cell| value.iter().for_each(|value| value.show(codes, cell)))?;
+                }
+            }
         }
         Ok(())
     }
 }
 
-/// Appends a value in its `Display` form; `codes` selects the alternate form.
-fn show(value: &Value, codes: bool, cell: &mut Vec<u8>) {
-    match value {
-        Value::Int(number) => text::decimal(*number, cell),
-        Value::UInt(number) | Value::ProcessId(number) | Value::ThreadId(number) => {
-            text::decimal(*number, cell);
-        }
-        Value::Hex(number) | Value::Pointer(number) => text::hexadecimal(*number, 1, cell),
-        Value::Guid(guid) => text::guid(*guid, cell),
-        Value::Binary(bytes) => {
-            cell.extend_from_slice(b"hex:");
-            cell.extend_from_slice(Hex(bytes).to_string().as_bytes());
-        }
-        other if codes => cell.extend_from_slice(format!("{other:#}").as_bytes()),
-        other => cell.extend_from_slice(other.to_string().as_bytes()),
-    }
-}
+/// The characters at the start of a cell that spreadsheets take for a formula.
+const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 #[cfg(test)]
 mod tests;

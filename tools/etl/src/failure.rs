@@ -51,6 +51,8 @@ pub enum Failure {
         file.display()
     )]
     Input { file: PathBuf },
+    #[error("cannot copy the trace from a pipe to a temporary file: {0}")]
+    Copy(io::Error),
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     #[error(
@@ -58,6 +60,6 @@ pub enum Failure {
          {viewer}"
     )]
     Terminal { what: &'static str, viewer: &'static str },
-    #[error("{}: the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture", file.display())]
+    #[error("{}: the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture or Microsoft-Windows-PktMon", file.display())]
     NoPackets { file: PathBuf },
 }

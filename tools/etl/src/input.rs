@@ -1,7 +1,7 @@
 //! The files that a command reads.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -111,11 +111,26 @@ impl Input {
     }
 }
 
+/// Opens a trace. Copies what comes through a pipe into a temporary file first, because a trace is not
+/// read from its start to its end.
+pub fn open_trace(path: &Path) -> Result<TraceFile, Failure> {
+    let failed = |source| Failure::Read { file: path.to_owned(), source };
+    let mut file = File::open(path).map_err(|error| failed(error.into()))?;
+    if let Err(error) = file.seek(SeekFrom::End(0))
+        && error.kind() == io::ErrorKind::NotSeekable
+    {
+        let mut copy = tempfile::tempfile().map_err(Failure::Copy)?;
+        io::copy(&mut file, &mut copy).map_err(Failure::Copy)?;
+        file = copy;
+    }
+    TraceFile::new(file).map_err(failed)
+}
+
 /// Opens a file, and adds its schemas to a catalog, where loaded schemas take precedence. Also
 /// returns true if the file's kernel events can complete its other events.
 pub fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure> {
     let failed = |source| Failure::Read { file: file.to_owned(), source };
-    let mut trace = TraceFile::open(file).map_err(failed)?;
+    let mut trace = open_trace(file)?;
     let FirstPass { schemas, can_complete } = FirstPass::read(&mut trace).map_err(failed)?;
     schemas.add_to(catalog);
     for defect in schemas.defects() {
@@ -131,6 +146,9 @@ pub fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Fai
 /// Loads the images and manifests that describe events.
 pub fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::new();
+    if let Some(code_page) = arguments.get_one("code-page") {
+        catalog.set_code_page(*code_page);
+    }
     for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
         let loaded =
             catalog.load_image(image).map_err(|failure| recognized(image, Some(b"MZ"), failure))?;

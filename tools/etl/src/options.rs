@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{IntoResettable, StyledStr};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use etl_file::{FileTime, Guid, Selection};
+use etl_file::{CodePage, FileTime, Guid, Selection};
 
 use crate::failure::Failure;
 
@@ -47,8 +47,14 @@ pub fn flag(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// Returns the options for the manifests and images that describe events.
-pub fn schemas() -> [Arg; 3] {
+pub fn schemas() -> [Arg; 4] {
     [
+        option(
+            "code-page",
+            "NUMBER",
+            "Decode 8-bit text that is not UTF-8 in this code page, such as 932; default: 1252",
+        )
+        .value_parser(value_parser!(CodePage)),
         paths("man", "FILE", "Decode events with this provider manifest; can be repeated"),
         paths("image", "FILE", "Decode events with the resources of this image; can be repeated"),
         paths(
@@ -63,6 +69,14 @@ pub fn schemas() -> [Arg; 3] {
 pub fn tmf() -> Arg {
     let help = "Show WPP messages by this TMF file, or by those in this folder; can be repeated";
     paths("tmf", "FOLDER|FILE", help)
+}
+
+/// Returns the option for the addresses of network adapters.
+pub fn hardware_addresses() -> Arg {
+    flag(
+        "hardware-addresses",
+        "Keep the addresses of network adapters, which are hidden because they can identify a machine",
+    )
 }
 
 /// Returns the option for process and thread names.

@@ -2,26 +2,26 @@
 
 use std::io::{self, Write};
 use std::mem::take;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use etl_file::internals::show::Escaped;
+use etl_file::internals::show::{Escaped, text};
 use etl_file::lines::Cells;
 use etl_file::{Decoded, StackCounts, Summary, TraceHeader};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A column of an event's first line: its title, and its text.
-type Column = (&'static str, fn(&mut Cells, &Decoded) -> String);
+type Column = (&'static str, fn(&Cells) -> &Vec<u8>);
 
 /// The columns of an event's first line.
 const COLUMNS: [Column; 8] = [
-    ("Time (UTC)", |cells, _| take(&mut cells.time)),
-    ("CPU", |cells, _| take(&mut cells.processor)),
-    ("Provider", |cells, _| take(&mut cells.provider)),
-    ("Event", |cells, _| take(&mut cells.event)),
-    ("Level", |cells, _| take(&mut cells.level)),
-    ("Keyword", |cells, _| take(&mut cells.keyword)),
-    ("Opcode", |cells, _| take(&mut cells.opcode)),
-    ("Channel", |cells, _| take(&mut cells.channel)),
+    ("Time (UTC)", |cells| &cells.time),
+    ("CPU", |cells| &cells.processor),
+    ("Provider", |cells| &cells.provider),
+    ("Event", |cells| &cells.event),
+    ("Level", |cells| &cells.level),
+    ("Keyword", |cells| &cells.keyword),
+    ("Opcode", |cells| &cells.opcode),
+    ("Channel", |cells| &cells.channel),
 ];
 const COUNT: usize = COLUMNS.len();
 
@@ -45,42 +45,67 @@ const MIN_WIDTH: usize = 20;
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    width: Option<usize>,
-    /// True to show well-known status codes with their names.
-    codes: bool,
+    rows: Rows,
     /// The first events, until the widths are determined.
     sample: Vec<Entry>,
-    widths: Option<[usize; COUNT]>,
-    day: String,
+    day: Vec<u8>,
+}
+
+/// Formats events as the lines of a table. Other threads can create [`Lines`] with a copy of it.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    layout: Arc<Layout>,
+    /// True to show well-known status codes with their names.
+    codes: bool,
+    entry: Entry,
+}
+
+/// The layout of a table.
+#[derive(Debug, Default)]
+struct Layout {
+    width: Option<usize>,
+    /// The widths of the columns, once they are determined.
+    widths: OnceLock<[usize; COUNT]>,
 }
 
 /// The text of an event.
-#[derive(Debug)]
-pub struct Entry {
-    day: String,
-    cells: [String; COUNT],
-    below: Vec<String>,
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    cells: Cells,
+    /// The lines below the first, each with a line feed.
+    below: Vec<u8>,
+}
+
+/// Lines of a table in memory.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// The events from before the widths were determined.
+    sample: Vec<Entry>,
+    text: Vec<u8>,
+    /// The offsets in the text at which the date changes, with the dates.
+    days: Vec<(usize, Vec<u8>)>,
 }
 
 impl<W: Write> Writer<W> {
     /// Returns a writer to `out`. `width` is the terminal's number of columns; without it, lines
     /// are not wrapped.
     pub fn new(out: W, width: Option<u16>) -> Self {
-        Self {
-            out,
-            width: width.map(|width| usize::from(width).max(MIN_WIDTH)),
-            codes: false,
-            sample: Vec::new(),
-            widths: None,
-            day: String::new(),
-        }
+        let width = width.map(|width| usize::from(width).max(MIN_WIDTH));
+        let layout = Arc::new(Layout { width, ..Layout::default() });
+        let rows = Rows { layout, codes: false, entry: Entry::default() };
+        Self { out, rows, sample: Vec::new(), day: Vec::new() }
     }
 
     /// Sets whether well-known status codes are shown with their names.
     #[must_use]
-    pub const fn with_codes(mut self, codes: bool) -> Self {
-        self.codes = codes;
-        self
+    pub fn with_codes(self, codes: bool) -> Self {
+        Self { rows: Rows { codes, ..self.rows }, ..self }
+    }
+
+    /// Returns the line format. Other threads can create [`Lines`] with it.
+    #[must_use]
+    pub fn rows(&self) -> Rows {
+        self.rows.clone()
     }
 
     /// Writes a trace's header as a few lines.
@@ -99,9 +124,15 @@ impl<W: Write> Writer<W> {
             format!("Buffers  {buffers} of {} bytes", session.buffer_size),
         ];
         for line in lines {
-            self.wrapped(&line, 9)?;
+            self.line(&line)?;
         }
         Ok(())
+    }
+
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        let mut lines = Vec::new();
+        self.rows.layout.wrapped(line.as_bytes(), 9, &mut lines);
+        self.out.write_all(&lines)
     }
 
     /// Writes an event.
@@ -109,22 +140,48 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Fails with the output's error.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
-        self.add(Entry::new(event, self.codes))
+        let mut lines = Lines::default();
+        self.rows.add(event, &mut lines);
+        self.lines(&mut lines)
     }
 
-    /// Writes an entry.
+    /// Writes lines that [`Rows::add`] created.
     ///
     /// # Errors
     /// Fails with the output's error.
-    pub fn add(&mut self, entry: Entry) -> io::Result<()> {
-        if self.widths.is_some() {
-            return self.entry(&entry);
+    pub fn lines(&mut self, lines: &mut Lines) -> io::Result<()> {
+        for entry in lines.sample.drain(..) {
+            if let Some(widths) = self.rows.layout.widths.get().copied() {
+                self.entry(&widths, &entry)?;
+                continue;
+            }
+            self.sample.push(entry);
+            if self.sample.len() >= SAMPLE {
+                self.flush_sample()?;
+            }
         }
-        self.sample.push(entry);
-        if self.sample.len() >= SAMPLE {
-            self.flush_sample()?;
+        let ends = lines.days.iter().skip(1).map(|(at, _)| *at).chain([lines.text.len()]);
+        for ((at, day), end) in lines.days.iter().zip(ends) {
+            self.new_day(day)?;
+            self.out.write_all(lines.text.get(*at..end).unwrap_or_default())?;
         }
         Ok(())
+    }
+
+    fn new_day(&mut self, day: &[u8]) -> io::Result<()> {
+        if self.day != day {
+            day.clone_into(&mut self.day);
+            self.out.write_all(day)?;
+            self.out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, widths: &[usize; COUNT], entry: &Entry) -> io::Result<()> {
+        self.new_day(&entry.cells.day)?;
+        let mut lines = Vec::new();
+        self.rows.layout.entry(widths, entry, &mut lines);
+        self.out.write_all(&lines)
     }
 
     /// Writes the counts of shown and omitted events, and flushes the output.
@@ -191,83 +248,114 @@ impl<W: Write> Writer<W> {
             .flatten(),
         );
         for line in lines {
-            self.wrapped(&line, 9)?;
+            self.line(&line)?;
         }
         self.out.flush()
     }
 
     /// Determines the column widths, and writes the first events.
     fn flush_sample(&mut self) -> io::Result<()> {
-        if self.widths.is_some() {
+        if self.rows.layout.widths.get().is_some() {
             return Ok(());
         }
         let sample = take(&mut self.sample);
         let mut widths = COLUMNS.map(|(title, _)| title.width());
         for entry in &sample {
-            for (width, cell) in widths.iter_mut().zip(&entry.cells) {
-                *width = (*width).max(cell.width().min(MAX_COLUMN));
+            for (width, (_, cell)) in widths.iter_mut().zip(COLUMNS) {
+                *width = (*width).max(width_of(cell(&entry.cells)).min(MAX_COLUMN));
             }
         }
-        self.widths = Some(widths);
-        let mut titles = COLUMNS.map(|(title, _)| title.to_owned());
+        let widths = *self.rows.layout.widths.get_or_init(|| widths);
+        let mut titles = COLUMNS.map(|(title, _)| title.as_bytes());
         // Most traces have no channels, so the last column is omitted; channels of later events
         // move to the right.
         if let Some(title) = titles.last_mut()
-            && sample.iter().all(|entry| entry.cells.last().is_some_and(String::is_empty))
+            && sample.iter().all(|entry| entry.cells.channel.is_empty())
         {
-            title.clear();
+            *title = &[];
         }
-        self.columns(&titles)?;
-        for entry in &sample {
-            self.entry(entry)?;
+        let mut lines = Vec::new();
+        self.rows.layout.columns(&widths, titles, &mut lines);
+        self.out.write_all(&lines)?;
+        sample.iter().try_for_each(|entry| self.entry(&widths, entry))
+    }
+}
+
+impl Rows {
+    /// Adds an event's lines.
+    pub fn add(&mut self, event: &Decoded, lines: &mut Lines) {
+        self.entry.fill(event, self.codes);
+        let Some(widths) = self.layout.widths.get() else {
+            lines.sample.push(self.entry.clone());
+            return;
+        };
+        let day = &self.entry.cells.day;
+        if lines.days.last().is_none_or(|(_, last)| last != day) {
+            lines.days.push((lines.text.len(), day.clone()));
         }
-        Ok(())
+        self.layout.entry(widths, &self.entry, &mut lines.text);
+    }
+}
+
+impl Layout {
+    fn entry(&self, widths: &[usize; COUNT], entry: &Entry, out: &mut Vec<u8>) {
+        self.columns(widths, COLUMNS.map(|(_, cell)| cell(&entry.cells).as_slice()), out);
+        for line in entry.below.split_inclusive(|byte| *byte == b'\n') {
+            let start = out.len();
+            out.extend_from_slice(&[b' '; INDENT]);
+            out.extend_from_slice(line);
+            self.wrap(start, INDENT, out);
+        }
     }
 
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
-        if self.day != entry.day {
-            self.day.clone_from(&entry.day);
-            writeln!(self.out, "{}", entry.day)?;
+    fn columns(&self, widths: &[usize; COUNT], cells: [&[u8]; COUNT], out: &mut Vec<u8>) {
+        let start = out.len();
+        for (cell, width) in cells.into_iter().zip(widths) {
+            out.extend_from_slice(cell);
+            let padding = width.saturating_sub(width_of(cell)) + GAP;
+            out.resize(out.len() + padding, b' ');
         }
-        self.columns(&entry.cells)?;
-        for part in &entry.below {
-            let indented = format!("{:INDENT$}{part}", "");
-            self.wrapped(&indented, INDENT)?;
-        }
-        Ok(())
+        let end = out.iter().rposition(|byte| *byte != b' ').map_or(start, |last| last + 1);
+        out.truncate(end.max(start));
+        out.push(b'\n');
+        self.wrap(start, INDENT, out);
     }
 
-    fn columns(&mut self, cells: &[String; COUNT]) -> io::Result<()> {
-        let mut line = String::new();
-        let widths = self.widths.unwrap_or([0; COUNT]);
-        for (cell, width) in cells.iter().zip(widths) {
-            line.push_str(cell);
-            let padding = width.saturating_sub(cell.width()) + GAP;
-            line.extend(std::iter::repeat_n(' ', padding));
+    /// Wraps the line from `start` on, which ends with a line feed, if it is too wide.
+    fn wrap(&self, start: usize, indent: usize, out: &mut Vec<u8>) {
+        let is_wide = |width| out.get(start..).is_some_and(|line| width_of(line) > width + 1);
+        if self.width.is_some_and(is_wide) {
+            let line = out.split_off(start);
+            self.wrapped(line.strip_suffix(b"\n").unwrap_or(&line), indent, out);
         }
-        self.wrapped(line.trim_end(), INDENT)
     }
 
     /// Writes a line. If it is wider than the terminal, continues on indented lines.
-    fn wrapped(&mut self, line: &str, indent: usize) -> io::Result<()> {
-        let Some(limit) = self.width.filter(|limit| line.width() > *limit) else {
-            return writeln!(self.out, "{line}");
+    fn wrapped(&self, line: &[u8], indent: usize, out: &mut Vec<u8>) {
+        let Some(limit) = self.width.filter(|limit| width_of(line) > *limit) else {
+            out.extend_from_slice(line);
+            out.push(b'\n');
+            return;
         };
-        let mut rest = line;
+        let line = String::from_utf8_lossy(line);
+        let mut rest = &*line;
         let mut room = limit;
-        let mut first = true;
         while !rest.is_empty() {
-            if !first {
-                write!(self.out, "{:indent$}", "")?;
-                room = limit - indent;
-            }
-            first = false;
             let (part, remaining) = split(rest, room);
-            writeln!(self.out, "{}", part.trim_end())?;
+            out.extend_from_slice(part.trim_end().as_bytes());
+            out.push(b'\n');
             rest = remaining.trim_start();
+            room = limit - indent;
+            if !rest.is_empty() {
+                out.resize(out.len() + indent, b' ');
+            }
         }
-        Ok(())
     }
+}
+
+/// Returns the number of columns that text takes; a line feed takes one.
+fn width_of(text: &[u8]) -> usize {
+    if text.is_ascii() { text.len() } else { String::from_utf8_lossy(text).width() }
 }
 
 /// Splits text to fit a width, if possible at a space after the indentation.
@@ -305,38 +393,46 @@ pub fn render(events: &[Decoded], width: Option<u16>) -> String {
 }
 
 impl Entry {
-    /// Formats an event; `codes` adds the names of well-known status codes.
-    #[must_use]
-    pub fn new(event: &Decoded, codes: bool) -> Self {
-        let mut cells = Cells::new(event, codes);
-        let mut below: Vec<String> = cells.fields.lines().map(str::to_owned).collect();
+    /// Replaces the text by that of an event; `codes` adds the names of well-known status codes.
+    fn fill(&mut self, event: &Decoded, codes: bool) {
+        let Self { cells, below } = self;
+        cells.fill(event, codes);
+        below.clear();
+        if !cells.fields.is_empty() {
+            below.extend_from_slice(&cells.fields);
+            below.push(b'\n');
+        }
         if !cells.activity.is_empty() {
-            below.push(format!("activity {}", cells.activity.replace('\n', " ")));
+            below.extend_from_slice(b"activity ");
+            let parts = cells.activity.iter();
+            below.extend(parts.map(|byte| if *byte == b'\n' { b' ' } else { *byte }));
+            below.push(b'\n');
         }
         if event.process_name.is_some() || event.thread_name.is_some() {
             let name = |name: &Option<Arc<str>>| {
                 let name = name.as_deref().map(escaped);
                 name.map_or_else(String::new, |name| format!(" {name}"))
             };
-            below.push(format!(
-                "process {}{}, thread {}{}",
+            let line = format!(
+                "process {}{}, thread {}{}\n",
                 event.process_id,
                 name(&event.process_name),
                 event.thread_id,
                 name(&event.thread_name)
-            ));
+            );
+            below.extend_from_slice(line.as_bytes());
         }
         if let Some(stack) = &event.stack {
-            let frames = stack.frames.iter().map(|frame| {
-                let place = frame.place.as_deref().map(escaped);
-                place.unwrap_or_else(|| format!("{:#x}", frame.address))
-            });
-            below.push(format!("stack {}", frames.collect::<Vec<_>>().join(" ")));
-        }
-        Self {
-            day: take(&mut cells.day),
-            cells: COLUMNS.map(|(_, text)| text(&mut cells, event)),
-            below,
+            below.extend_from_slice(b"stack ");
+            for frame in &stack.frames {
+                match &frame.place {
+                    Some(place) => text::escaped(place, below),
+                    None => text::hexadecimal(frame.address, 1, below),
+                }
+                below.push(b' ');
+            }
+            below.pop_if(|last| *last == b' ' && !stack.frames.is_empty());
+            below.push(b'\n');
         }
     }
 }
@@ -364,9 +460,9 @@ mod tests {
     #[test]
     fn lines_are_wrapped_if_they_are_wider_than_the_terminal() {
         let wrapped = |line: &str| {
-            let mut writer = Writer::new(Vec::new(), Some(20));
-            writer.wrapped(line, 4).unwrap();
-            String::from_utf8(writer.out).unwrap()
+            let mut out = Vec::new();
+            Layout { width: Some(20), ..Layout::default() }.wrapped(line.as_bytes(), 4, &mut out);
+            String::from_utf8(out).unwrap()
         };
         assert_eq!(wrapped(""), "\n");
         // A line that fits is written unchanged.
@@ -391,11 +487,13 @@ mod tests {
                 thread_name: thread.map(Into::into),
                 ..decoded(EventRecord::default())
             };
-            Entry::new(&event, false).below
+            let mut entry = Entry::default();
+            entry.fill(&event, false);
+            String::from_utf8(entry.below).unwrap()
         };
         assert!(below(None, None).is_empty());
-        assert_eq!(below(Some("P"), None), ["process 5 P, thread 6"]);
-        assert_eq!(below(None, Some("T")), ["process 5, thread 6 T"]);
-        assert_eq!(below(Some("P"), Some("T")), ["process 5 P, thread 6 T"]);
+        assert_eq!(below(Some("P"), None), "process 5 P, thread 6\n");
+        assert_eq!(below(None, Some("T")), "process 5, thread 6 T\n");
+        assert_eq!(below(Some("P"), Some("T")), "process 5 P, thread 6 T\n");
     }
 }

@@ -41,6 +41,8 @@ struct Known {
     descriptor: EventDescriptor,
     metadata: Option<Box<[u8]>>,
     traits: Option<Box<[u8]>>,
+    process: Option<u32>,
+    string_only: bool,
     number: u64,
     description: Description,
 }
@@ -89,9 +91,14 @@ impl<'c> Decoder<'c> {
                 _ => {}
             }
         }
-        let hash = hash(event, metadata, traits);
+        let is_by_process = self.catalog.is_by_process(event.provider);
+        let process = is_by_process.then_some(event.process_id);
+        let string_only = event.is_string_only();
+        let hash = hash(event, process, metadata, traits);
         let is_same = |known: &Known| {
             known.provider == event.provider
+                && known.process == process
+                && known.string_only == string_only
                 && known.descriptor == event.descriptor
                 && known.metadata.as_deref() == metadata
                 && known.traits.as_deref() == traits
@@ -112,6 +119,8 @@ impl<'c> Decoder<'c> {
             descriptor: event.descriptor,
             metadata: metadata.map(Box::from),
             traits: traits.map(Box::from),
+            process,
+            string_only,
             number: self.next,
             description: Description::new(event, self.catalog),
         });
@@ -120,9 +129,15 @@ impl<'c> Decoder<'c> {
 }
 
 /// Returns a hash of everything that defines a kind.
-fn hash(event: &EventRef<'_>, metadata: Option<&[u8]>, traits: Option<&[u8]>) -> u64 {
+fn hash(
+    event: &EventRef<'_>,
+    process: Option<u32>,
+    metadata: Option<&[u8]>,
+    traits: Option<&[u8]>,
+) -> u64 {
     let descriptor = &event.descriptor;
-    let mut hash = Mix(0);
+    let process = process.map_or(0, |process| u64::from(process) + 1);
+    let mut hash = Mix(process << 1 | u64::from(event.is_string_only()));
     let [low, high] = [0, 8].map(|at| {
         let bytes = event.provider.to_bytes();
         let half = bytes.get(at..).and_then(<[u8]>::first_chunk);
@@ -257,7 +272,9 @@ mod tests {
         let catalog = Catalog::new();
         let items = [(SCHEMA, vec![1]), (TRAITS, vec![2])];
         let event = event(1, &items);
-        let changes: [fn(&mut Known); 4] = [
+        let changes: [fn(&mut Known); 6] = [
+            |known| known.process = Some(5),
+            |known| known.string_only = true,
             |known| known.provider = Guid::from_u128(8),
             |known| known.descriptor.keyword = 1,
             |known| known.metadata = None,
@@ -317,7 +334,7 @@ mod tests {
             if let Some(bit) = bit {
                 event.record.descriptor = descriptor(bit);
             }
-            hashes.push(hash(&event.view(), Some(schema), Some(traits)));
+            hashes.push(hash(&event.view(), None, Some(schema), Some(traits)));
         };
         for bit in 0..128 {
             add(1 << bit, None, &[], &[]);

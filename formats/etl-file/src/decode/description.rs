@@ -11,6 +11,8 @@ use super::payload::{Fields, Payload};
 use super::schema::Schema;
 use super::schemas;
 use super::traits::ProviderTraits;
+use crate::code_page::CodePage;
+use crate::cursor::utf16_until_nul;
 use crate::read::{EventRef, PointerSize};
 use crate::record::{EventDescriptor, ext_type};
 
@@ -30,10 +32,13 @@ pub struct Description {
     /// The size of the events' data with 4-byte and 8-byte pointers, if it is the same for all of
     /// them.
     sizes: [Option<usize>; 2],
+    code_page: CodePage,
     message: Option<String>,
     problems: Vec<Problem>,
     /// True if no definition was found, which is a problem for events with user data.
     unknown: bool,
+    /// True if the user data is a string, which becomes the message.
+    string_only: bool,
 }
 
 impl Description {
@@ -48,13 +53,16 @@ impl Description {
         });
         let by_traits = traits.as_ref().and_then(|traits| traits.decode_guid);
         let provider = by_traits
-            .and_then(|guid| catalog.provider(guid))
-            .or_else(|| catalog.provider(event.provider));
+            .and_then(|guid| catalog.provider_of(guid, event.process_id))
+            .or_else(|| catalog.provider_of(event.provider, event.process_id));
         let own_metadata = event.item(ext_type::EVENT_SCHEMA_TL);
-        let definition = match own_metadata {
-            Some(_) => None,
-            None => provider.and_then(|p| p.event(descriptor.id, descriptor.version)),
-        };
+        let string_only = own_metadata.is_none() && event.is_string_only();
+        let of_provider = provider.filter(|_| own_metadata.is_none() && !string_only);
+        let definition = of_provider.and_then(|p| p.event(descriptor.id, descriptor.version));
+        let key = (descriptor.id, descriptor.version);
+        if definition.is_some() && provider.is_some_and(|p| p.ambiguous.contains(&key)) {
+            problems.push(Problem::Ambiguous { process: event.process_id });
+        }
         let own_schema = own_metadata.and_then(|blob| {
             let (schema, damage) = Schema::read_trace_logging(blob);
             problems.extend(damage.map(Problem::Schema));
@@ -62,6 +70,7 @@ impl Description {
         });
         let is_chunk = own_schema.is_none()
             && definition.is_none()
+            && !string_only
             && schemas::chunk_fields(&descriptor, event.user_data).is_some();
         let schema = own_schema.as_ref().or_else(|| definition.map(|known| &known.schema));
         let schema = schema.map(|schema| schema.prepared(catalog.in_hex()));
@@ -86,9 +95,11 @@ impl Description {
             keywords: names.keywords(),
             opcode_name: names.opcode(),
             task_name: names.task(),
-            unknown: own_metadata.is_none() && definition.is_none(),
+            unknown: own_metadata.is_none() && definition.is_none() && !string_only,
+            string_only,
             sizes: [PointerSize::Four, PointerSize::Eight].map(size),
             schema,
+            code_page: catalog.code_page(),
             message: definition.and_then(|definition| definition.message.clone()),
             problems,
         }
@@ -109,21 +120,24 @@ impl Description {
     /// and level, and the problems, for which other parts can be necessary.
     pub(super) fn decode(&self, event: &EventRef<'_>, details: bool) -> Decoded {
         let chunk = match self.schema {
+            _ if self.string_only => None,
             Some(_) => None,
             None => schemas::chunk_fields(&event.descriptor, event.user_data),
         };
         let is_chunk = chunk.is_some();
+        let string = self.string_only.then(|| split_string(event.user_data));
         let payload = match (&self.schema, chunk) {
             (Some(_), _) if !details && self.event_name.is_some() && self.has_fixed_size(event) => {
                 Payload { fields: Fields::new(), leftover: Vec::new(), error: None }
             }
             (Some(schema), _) => {
                 let values = details || self.event_name.is_none();
-                schema.decode_with(event.user_data, event.pointer_size, values)
+                schema.decode_with(event.user_data, event.pointer_size, self.code_page, values)
             }
             (None, Some(fields)) => Payload { fields, leftover: Vec::new(), error: None },
             (None, None) => {
-                Payload { fields: Fields::new(), leftover: event.user_data.to_vec(), error: None }
+                let leftover = string.map_or(event.user_data, |(_, rest)| rest).to_vec();
+                Payload { fields: Fields::new(), leftover, error: None }
             }
         };
         let mut problems = self.problems.clone();
@@ -132,12 +146,18 @@ impl Description {
         }
         // A schema from damaged metadata has no fields.
         let is_whole = !problems.iter().any(|problem| matches!(problem, Problem::Schema(_)));
-        let surplus = self.schema.is_some() && is_whole && !payload.leftover.is_empty();
+        let is_known = self.schema.is_some() || self.string_only;
+        let surplus = is_known && is_whole && !payload.leftover.is_empty();
         problems.extend(match payload.error {
             Some(error) => Some(Problem::Payload(error)),
             None => surplus.then_some(Problem::Surplus { bytes: payload.leftover.len() }),
         });
-        let message = self.message.as_deref().filter(|_| details);
+        let message = match (string, &self.message) {
+            _ if !details => None,
+            (Some((text, _)), _) => Some(utf16_until_nul(text)),
+            (None, Some(text)) => Some(message::fill(text, &payload.fields)),
+            (None, None) => None,
+        };
         let detail = |name: &Option<Arc<str>>| if details { name.clone() } else { None };
         Decoded {
             kind: Kind::Event,
@@ -158,7 +178,7 @@ impl Description {
             task_name: detail(&self.task_name),
             activity: event.activity_id,
             related_activity: event.related_activity(),
-            message: message.map(|text| message::fill(text, &payload.fields)),
+            message,
             fields: payload.fields,
             leftover: payload.leftover,
             problems,
@@ -168,6 +188,15 @@ impl Description {
             thread_name: None,
         }
     }
+}
+
+/// Splits user data into a NUL-terminated UTF-16 string and the bytes after it.
+fn split_string(user_data: &[u8]) -> (&[u8], &[u8]) {
+    let (units, _) = user_data.as_chunks::<2>();
+    let length = units.iter().position(|unit| *unit == [0; 2]);
+    let end = 2 * length.map_or(units.len(), |length| length + 1);
+    let (text, rest) = user_data.split_at_checked(end).unwrap_or((user_data, &[]));
+    (text, rest)
 }
 
 /// Returns the call stack in an event's extended items, or the keys that refer to it (ETL-15.1).

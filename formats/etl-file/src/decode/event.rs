@@ -159,6 +159,16 @@ pub enum Problem {
     /// The event has user data, but no definition was found.
     #[error("no loaded manifest or image describes this event")]
     NoSchema,
+    /// The manifests in the trace describe the event differently, and its process wrote none of them
+    /// or several.
+    #[error(
+        "the trace's manifests describe this event differently, and which one process {process} \
+         uses is unknown; the last one is used"
+    )]
+    Ambiguous {
+        /// The process that wrote the event.
+        process: u32,
+    },
     /// No loaded MOF file defines the class of the classic event.
     #[error("no loaded MOF file describes this classic event; name one with --mof")]
     NoClass,

@@ -8,7 +8,8 @@ use etw_wire::{Guid, InType};
 use super::error::{PayloadError, PayloadErrorKind as Kind};
 use super::schema::{Count, Encoding, Field, Length, Presentation, Schema};
 use super::value::{Sid, Value};
-use crate::cursor::{Cursor, eight_bit};
+use crate::code_page::CodePage;
+use crate::cursor::Cursor;
 use crate::read::PointerSize;
 use crate::time::{FileTime, SystemTime};
 
@@ -50,7 +51,7 @@ impl Schema {
     /// Decodes an event's user data.
     #[must_use]
     pub fn decode(&self, user_data: &[u8], pointer_size: PointerSize) -> Payload {
-        self.decode_with(user_data, pointer_size, true)
+        self.decode_with(user_data, pointer_size, CodePage::default(), true)
     }
 
     /// Decodes an event's user data. Without `values`, only finds where decoding stops, and why.
@@ -58,12 +59,14 @@ impl Schema {
         &self,
         user_data: &[u8],
         pointer_size: PointerSize,
+        code_page: CodePage,
         values: bool,
     ) -> Payload {
         let mut decoder = Decoder {
             c: Cursor::new(user_data),
             refers: self.fields.iter().any(refers),
             pointer_size,
+            code_page,
             budget: BUDGET,
             empty: EMPTY_VALUES
                 .saturating_add(user_data.len().saturating_mul(EMPTY_VALUES_PER_BYTE)),
@@ -92,6 +95,7 @@ struct Decoder<'a> {
     /// True if a count or length refers to another field.
     refers: bool,
     pointer_size: PointerSize,
+    code_page: CodePage,
     budget: usize,
     /// The number of values without data that are still allowed.
     empty: usize,
@@ -204,13 +208,16 @@ impl<'a> Decoder<'a> {
                 return Ok(Value::Text(utf16(self.run(field, 2, End::Count)?)?));
             }
             InType::AnsiString => {
-                return Ok(Value::Text(eight_bit(self.run(field, 1, End::Nul)?)));
+                let code_page = self.code_page;
+                return Ok(Value::Text(code_page.decode(self.run(field, 1, End::Nul)?)));
             }
             InType::CountedAnsiString => {
-                return Ok(Value::Text(eight_bit(self.run(field, 1, End::Count)?)));
+                let code_page = self.code_page;
+                return Ok(Value::Text(code_page.decode(self.run(field, 1, End::Count)?)));
             }
             InType::Binary | InType::CountedBinary => {
-                return Ok(binary(self.run(field, 1, End::Count)?, field.out_type));
+                let code_page = self.code_page;
+                return Ok(binary(self.run(field, 1, End::Count)?, field.out_type, code_page));
             }
             InType::Struct => return self.structure(field),
         };
@@ -218,7 +225,7 @@ impl<'a> Decoder<'a> {
         if self.refers {
             self.numbers.push((&field.name, number.raw));
         }
-        Ok(number.value(field, kind))
+        Ok(number.value(field, kind, self.code_page))
     }
 
     fn structure(&mut self, field: &'a Field) -> Result<Value, Fault> {
@@ -307,7 +314,8 @@ impl<'a> Decoder<'a> {
         let text = if field.in_type == Encoding::Known(InType::UInt16) {
             utf16(self.take(count.checked_mul(2).ok_or(Kind::TooShort)?)?)?
         } else {
-            eight_bit(self.take(count)?)
+            let code_page = self.code_page;
+            code_page.decode(self.take(count)?)
         };
         Ok(Value::Text(text))
     }
@@ -406,7 +414,7 @@ impl Number {
 
     /// Returns the value according to the field's map and presentation or, without these, its
     /// encoding.
-    fn value(&self, field: &Field, kind: Integer) -> Value {
+    fn value(&self, field: &Field, kind: Integer, code_page: CodePage) -> Value {
         if let Some(map) = &field.map {
             let signed = !map.bits && Self::is_signed(field.out_type, kind);
             let name =
@@ -416,7 +424,7 @@ impl Number {
                 return Value::Named { value, signed, name };
             }
         }
-        self.presented(field.out_type).unwrap_or(match kind {
+        self.presented(field.out_type, code_page).unwrap_or(match kind {
             Integer::Signed => Value::Int(self.signed),
             Integer::Unsigned => Value::UInt(self.raw),
             Integer::Hex => Value::Hex(self.raw),
@@ -435,7 +443,7 @@ impl Number {
     }
 
     /// Returns the value in a presentation that fits its size.
-    fn presented(&self, presentation: Presentation) -> Option<Value> {
+    fn presented(&self, presentation: Presentation, code_page: CodePage) -> Option<Value> {
         let small = u32::try_from(self.raw).ok();
         let memory = self.raw.to_le_bytes();
         Some(match presentation {
@@ -453,9 +461,7 @@ impl Number {
             Presentation::Ipv4 if self.size == 4 => {
                 Value::Ipv4(Ipv4Addr::new(memory[0], memory[1], memory[2], memory[3]))
             }
-            Presentation::String if self.size == 1 => {
-                Value::Text(char::from(memory[0]).to_string())
-            }
+            Presentation::String if self.size == 1 => Value::Text(code_page.decode(&memory[..1])),
             Presentation::String if self.size == 2 => {
                 Value::Text(String::from_utf16_lossy(&[u16::from_le_bytes([memory[0], memory[1]])]))
             }
@@ -482,14 +488,14 @@ fn utf16(bytes: &[u8]) -> Result<String, Kind> {
 }
 
 /// Returns bytes in a presentation that fits them.
-fn binary(bytes: &[u8], presentation: Presentation) -> Value {
+fn binary(bytes: &[u8], presentation: Presentation, code_page: CodePage) -> Value {
     let address = match presentation {
         Presentation::Ipv6 => {
             bytes.try_into().ok().map(|octets: [u8; 16]| Value::Ipv6(octets.into()))
         }
         Presentation::SocketAddress => socket_address(bytes).map(Value::SocketAddress),
         Presentation::String | Presentation::Utf8 | Presentation::Xml | Presentation::Json => {
-            Some(Value::Text(eight_bit(bytes)))
+            Some(Value::Text(code_page.decode(bytes)))
         }
         _ => None,
     };

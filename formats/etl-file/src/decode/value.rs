@@ -144,6 +144,38 @@ impl Value {
         }
     }
 
+    /// Appends the value in its `Display` form; `codes` selects the alternate form.
+    #[doc(hidden)]
+    pub fn show(&self, codes: bool, out: &mut Vec<u8>) {
+        match self {
+            Self::Int(number) => text::decimal(*number, out),
+            Self::UInt(number) | Self::ProcessId(number) | Self::ThreadId(number) => {
+                text::decimal(*number, out);
+            }
+            Self::Hex(number) | Self::Pointer(number) => text::hexadecimal(*number, 1, out),
+            Self::Guid(guid) => text::guid(*guid, out),
+            Self::Text(content) => {
+                out.push(b'"');
+                text::escaped(content, out);
+                out.push(b'"');
+            }
+            Self::Binary(bytes) => {
+                out.extend_from_slice(b"hex:");
+                text::hex(bytes, out);
+            }
+            Self::Array(values) => {
+                out.push(b'[');
+                for (i, value) in values.iter().enumerate() {
+                    out.extend_from_slice(if i == 0 { b"" } else { b", " });
+                    value.show(codes, out);
+                }
+                out.push(b']');
+            }
+            other if codes => out.extend_from_slice(format!("{other:#}").as_bytes()),
+            other => out.extend_from_slice(other.to_string().as_bytes()),
+        }
+    }
+
     /// Returns the approximate memory size of the value in bytes.
     pub(crate) fn size(&self) -> usize {
         let content = match self {

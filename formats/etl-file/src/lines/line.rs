@@ -3,7 +3,9 @@
 use etw_wire::Channel;
 
 use crate::decode::Decoded;
-use crate::show::{Escaped, Hex};
+use crate::show::Escaped;
+use crate::show::text::{self, Times};
+use crate::time::FileTime;
 
 /// The maximum number of characters of a value.
 const VALUE_LENGTH: usize = 160;
@@ -11,170 +13,185 @@ const VALUE_LENGTH: usize = 160;
 /// The channel of `TraceLogging` events, which is not worth mentioning.
 const TRACE_LOGGING: u8 = Channel::TRACELOGGING.0;
 
-/// The parts of an event as text without control characters.
+/// The parts of an event as text without control characters, in UTF-8.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Cells {
     /// The date; empty if the time is outside the calendar.
-    pub day: String,
+    pub day: Vec<u8>,
     /// The time of day.
-    pub time: String,
+    pub time: Vec<u8>,
     /// The processor.
-    pub processor: String,
+    pub processor: Vec<u8>,
     /// The provider's name or GUID.
-    pub provider: String,
+    pub provider: Vec<u8>,
     /// The event's name or id.
-    pub event: String,
+    pub event: Vec<u8>,
     /// The level's name or number.
-    pub level: String,
+    pub level: Vec<u8>,
     /// The keyword's names and its other bits.
-    pub keyword: String,
+    pub keyword: Vec<u8>,
     /// The opcode's name or number.
-    pub opcode: String,
+    pub opcode: Vec<u8>,
     /// The channel's name or number, if there is one other than that of `TraceLogging`.
-    pub channel: String,
+    pub channel: Vec<u8>,
     /// The activity and the related activity, a line each.
-    pub activity: String,
+    pub activity: Vec<u8>,
     /// The message on a line of its own, and the fields.
-    pub fields: String,
+    pub fields: Vec<u8>,
+    times: Times,
 }
 
 /// Formats an event on one line: its time of day, provider, name, level, opcode, keywords,
 /// activity, fields, and message if there is one.
 #[must_use]
 pub fn line(event: &Decoded) -> String {
-    let cells = Cells::new(event, false);
-    let mut line = format!("{} {} {} [{}", cells.time, cells.provider, cells.event, cells.level);
-    let mut add = |part: &str| {
-        line.push_str(", ");
-        line.push_str(part);
-    };
-    if event.descriptor.opcode != 0 {
-        add(&cells.opcode);
+    let mut cells = Cells::default();
+    cells.fill(event, false);
+    let mut line = [&*cells.time, &cells.provider, &cells.event].join(&b' ');
+    line.extend_from_slice(b" [");
+    line.extend_from_slice(&cells.level);
+    let shown = [(event.descriptor.opcode != 0, &cells.opcode)];
+    let shown = shown.into_iter().chain([(event.descriptor.keyword != 0, &cells.keyword)]);
+    for (_, part) in shown.filter(|(is_shown, _)| *is_shown) {
+        line.extend_from_slice(b", ");
+        line.extend_from_slice(part);
     }
-    if event.descriptor.keyword != 0 {
-        add(&cells.keyword);
+    line.push(b']');
+    let lines = [&cells.activity, &cells.fields].into_iter();
+    for part in lines.flat_map(|lines| lines.split(|byte| *byte == b'\n')) {
+        if !part.is_empty() {
+            line.push(b' ');
+            line.extend_from_slice(part);
+        }
     }
-    line.push(']');
-    for part in [cells.activity, cells.fields].iter().flat_map(|parts| parts.lines()) {
-        line.push(' ');
-        line.push_str(part);
-    }
-    line
-}
-
-/// Returns the date in a time's text, unless the time is outside the calendar.
-fn day(time: &str) -> Option<&str> {
-    let (day, _) = time.split_once('T')?;
-    (!time.contains(' ')).then_some(day)
-}
-
-/// Returns the part of a time's text after the date.
-fn time_of_day(time: &str) -> &str {
-    let rest = day(time).and_then(|day| time.get(day.len() + 1..));
-    rest.map_or(time, |rest| rest.trim_end_matches('Z'))
+    String::from_utf8_lossy(&line).into_owned()
 }
 
 impl Cells {
-    /// Formats an event; `codes` adds the names of well-known status codes.
-    #[must_use]
-    pub fn new(event: &Decoded, codes: bool) -> Self {
+    /// Replaces the texts by those of an event; `codes` adds the names of well-known status codes.
+    pub fn fill(&mut self, event: &Decoded, codes: bool) {
         let descriptor = &event.descriptor;
-        let time = event.time.to_string();
-        let provider = event
-            .provider_name
-            .as_ref()
-            .map_or_else(|| event.provider.to_string(), |name| escaped(name));
-        let name = event.event_name.as_ref().map_or_else(
-            || {
-                let task = event.task_name.as_deref().map(escaped).unwrap_or_default();
-                let separator = if task.is_empty() { "" } else { " " };
-                format!("{task}{separator}id {} v{}", descriptor.id, descriptor.version)
-            },
-            |name| escaped(name),
-        );
-        Self {
-            day: day(&time).unwrap_or_default().to_owned(),
-            time: time_of_day(&time).to_owned(),
-            processor: event.processor.to_string(),
-            provider,
-            event: name,
-            level: number_or_name(descriptor.level, event.level_name.as_deref()),
-            keyword: keyword(event),
-            opcode: number_or_name(descriptor.opcode, event.opcode_name.as_deref()),
-            channel: match descriptor.channel {
-                0 | TRACE_LOGGING => String::new(),
-                channel => number_or_name(channel, event.channel_name.as_deref()),
-            },
-            activity: activity(event),
-            fields: fields(event, codes),
+        for cell in [
+            &mut self.day, &mut self.time, &mut self.processor, &mut self.provider,
+            &mut self.event, &mut self.level, &mut self.keyword, &mut self.opcode,
+            &mut self.channel, &mut self.activity, &mut self.fields,
+        ] {
+            cell.clear();
+        }
+        self.time(event.time);
+        text::decimal(event.processor, &mut self.processor);
+        match &event.provider_name {
+            Some(name) => text::escaped(name, &mut self.provider),
+            None => text::guid(event.provider, &mut self.provider),
+        }
+        if let Some(name) = &event.event_name {
+            text::escaped(name, &mut self.event);
+        } else {
+            if let Some(task) = event.task_name.as_deref().filter(|task| !task.is_empty()) {
+                text::escaped(task, &mut self.event);
+                self.event.push(b' ');
+            }
+            let number = format!("id {} v{}", descriptor.id, descriptor.version);
+            self.event.extend_from_slice(number.as_bytes());
+        }
+        number_or_name(descriptor.level, event.level_name.as_deref(), &mut self.level);
+        keyword(event, &mut self.keyword);
+        number_or_name(descriptor.opcode, event.opcode_name.as_deref(), &mut self.opcode);
+        if !matches!(descriptor.channel, 0 | TRACE_LOGGING) {
+            let name = event.channel_name.as_deref();
+            number_or_name(descriptor.channel, name, &mut self.channel);
+        }
+        if !event.activity.is_null() {
+            text::guid(event.activity, &mut self.activity);
+        }
+        if let Some(related) = event.related_activity {
+            if !self.activity.is_empty() {
+                self.activity.push(b'\n');
+            }
+            self.activity.extend_from_slice(b"from ");
+            text::guid(related, &mut self.activity);
+        }
+        fields(event, codes, &mut self.fields);
+    }
+
+    /// Writes the date and the time of day, or the whole text of a time outside the calendar.
+    fn time(&mut self, time: FileTime) {
+        const DATE: usize = "2026-01-31T".len();
+        self.times.write(time, &mut self.time);
+        if self.time.get(DATE - 1) == Some(&b'T')
+            && self.time.pop_if(|last| *last == b'Z').is_some()
+        {
+            self.day.extend(self.time.drain(..DATE));
+            self.day.pop();
         }
     }
 }
 
-fn escaped(text: &str) -> String {
-    Escaped(text).to_string()
-}
-
-fn number_or_name(number: u8, name: Option<&str>) -> String {
-    name.map_or_else(|| number.to_string(), escaped)
-}
-
-fn keyword(event: &Decoded) -> String {
-    let mut names: Vec<String> = event.keywords.names.iter().map(|n| escaped(n)).collect();
-    if event.keywords.unnamed != 0 || names.is_empty() {
-        names.push(format!("{:#x}", event.keywords.unnamed));
+fn number_or_name(number: u8, name: Option<&str>, out: &mut Vec<u8>) {
+    match name {
+        Some(name) => text::escaped(name, out),
+        None => text::decimal(number, out),
     }
-    names.join("|")
 }
 
-fn activity(event: &Decoded) -> String {
-    let mut lines = Vec::new();
-    if !event.activity.is_null() {
-        lines.push(event.activity.to_string());
+fn keyword(event: &Decoded, out: &mut Vec<u8>) {
+    for name in &*event.keywords.names {
+        text::escaped(name, out);
+        out.push(b'|');
     }
-    if let Some(related) = event.related_activity {
-        lines.push(format!("from {related}"));
+    if event.keywords.unnamed != 0 || event.keywords.names.is_empty() {
+        text::hexadecimal(event.keywords.unnamed, 1, out);
+    } else {
+        out.pop();
     }
-    lines.join("\n")
 }
 
-fn fields(event: &Decoded, codes: bool) -> String {
-    let mut parts: Vec<String> = event
-        .fields
-        .iter()
-        .map(|(name, value)| {
-            let value = if codes { format!("{value:#}") } else { value.to_string() };
-            format!("{}={}", Escaped(name), shortened(&value))
-        })
-        .collect();
+fn fields(event: &Decoded, codes: bool, out: &mut Vec<u8>) {
+    // A message already contains the field values as text.
+    if let Some(message) = &event.message {
+        text::escaped(message, out);
+        shorten(out, 0);
+        out.push(b'\n');
+    }
+    let start = out.len();
+    for (name, value) in &event.fields {
+        text::escaped(name, out);
+        out.push(b'=');
+        let start = out.len();
+        value.show(codes, out);
+        shorten(out, start);
+        out.push(b' ');
+    }
     if !event.leftover.is_empty() {
-        let leftover = Hex(&event.leftover).to_string();
-        parts.push(format!("rest=hex:{}", shortened(&leftover)));
+        out.extend_from_slice(b"rest=hex:");
+        let start = out.len();
+        text::hex(&event.leftover, out);
+        shorten(out, start);
+        out.push(b' ');
     }
     if let Some(duration) = event.duration {
-        parts.push(format!("(took {duration:?})"));
+        out.extend_from_slice(format!("(took {duration:?}) ").as_bytes());
     }
     for problem in &event.problems {
-        parts.push(format!("({})", Escaped(&problem.to_string())));
+        out.extend_from_slice(format!("({}) ", Escaped(&problem.to_string())).as_bytes());
     }
-    let fields = parts.join(" ");
-    // A message already contains the field values as text.
-    match &event.message {
-        Some(message) if fields.is_empty() => shortened(&escaped(message)),
-        Some(message) => format!("{}\n{fields}", shortened(&escaped(message))),
-        None => fields,
+    // Removes the space, or the line feed after a message without fields.
+    if out.len() > start || event.message.is_some() {
+        out.pop();
     }
 }
 
-/// Truncates a string that is too long for a table.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(VALUE_LENGTH) {
-        None => text.to_owned(),
-        Some((end, _)) => {
-            let (kept, cut) = text.split_at(end);
-            format!("{kept}… (+{} characters)", cut.chars().count())
-        }
+/// Truncates the text from `start` on if it is too long for a table.
+fn shorten(out: &mut Vec<u8>, start: usize) {
+    if out.len() - start <= VALUE_LENGTH {
+        return;
+    }
+    let text = str::from_utf8(out.get(start..).unwrap_or_default()).unwrap_or_default();
+    if let Some((end, _)) = text.char_indices().nth(VALUE_LENGTH) {
+        let cut = text.get(end..).map_or(0, |cut| cut.chars().count());
+        out.truncate(start + end);
+        out.extend_from_slice(format!("… (+{cut} characters)").as_bytes());
     }
 }
 
@@ -186,7 +203,13 @@ mod tests {
 
     #[test]
     fn long_values_are_truncated_with_a_count() {
-        assert_eq!(shortened("short"), "short");
+        let shortened = |text: &str| {
+            let mut out = format!("é{text}").into_bytes();
+            shorten(&mut out, "é".len());
+            String::from_utf8(out).unwrap().split_off("é".len())
+        };
+        let fitting = "é".repeat(VALUE_LENGTH);
+        assert_eq!(shortened(&fitting), fitting);
         let long = "é".repeat(VALUE_LENGTH + 3);
         let kept = "é".repeat(VALUE_LENGTH);
         assert_eq!(shortened(&long), format!("{kept}… (+3 characters)"));
@@ -218,7 +241,11 @@ mod tests {
     #[test]
     fn fields_follow_the_message_if_there_are_any() {
         let mut event = decoded(EventRecord::default());
-        let fields = |event: &Decoded| fields(event, false);
+        let fields = |event: &Decoded| {
+            let mut out = Vec::new();
+            fields(event, false, &mut out);
+            String::from_utf8(out).unwrap()
+        };
         assert_eq!(fields(&event), "");
         event.message = Some("Message".to_owned());
         assert_eq!(fields(&event), "Message");

@@ -2,8 +2,10 @@
 
 use std::io::{Read, Seek};
 
+use crate::addresses::Addresses;
 use crate::completion::Tables;
 use crate::decode::schemas::{Collector, Schemas};
+use crate::hiding;
 use crate::read::{ReadError, TraceFile};
 
 /// The results of the first pass over a trace: what the next passes need to know.
@@ -24,10 +26,12 @@ impl FirstPass {
     pub fn read<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
         let mut collector = Collector::new();
         let mut can_complete = false;
+        let mut addresses = Addresses::default();
         file.each_record(|record| {
             collector.record(record.bytes);
             can_complete = can_complete || Tables::need(record);
+            addresses.extend(hiding::found(record));
         })?;
-        Ok(Self { schemas: collector.finish(), can_complete })
+        Ok(Self { schemas: collector.finish().with_addresses(addresses), can_complete })
     }
 }

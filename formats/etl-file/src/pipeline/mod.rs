@@ -25,8 +25,8 @@ pub use summary::{RecordCount, RecordCounts, Summary};
 
 use crate::completion::{Completer, Completion, Tables};
 use crate::decode::catalog::Catalog;
-use crate::decode::kernel;
 use crate::decode::{Decoded, Decoder};
+use crate::hiding::hide;
 use crate::read::{EventRef, ReadError, RecordBatch, RecordBuf, RecordRef, Records, TraceFile};
 use crate::select::Selection;
 use ordered::ordered;
@@ -256,10 +256,10 @@ impl<'a> Pipeline<'a> {
             let hidden = if self.hardware_addresses {
                 None
             } else {
-                kernel::hide_hardware_addresses(&record, &mut decoded)
+                hide(self.catalog.addresses(), &record, &mut decoded)
             };
-            let user_data = hidden.as_deref().unwrap_or(event.user_data);
-            let event = EventRef { user_data, ..event };
+            let without = hidden.as_deref().map(|bytes| record.with_bytes(bytes));
+            let event = without.as_ref().and_then(view).unwrap_or(event);
             if let Err(error) = each(&event, decoded, &mut output.content) {
                 output.error = Some(error);
                 break;

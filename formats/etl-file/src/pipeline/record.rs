@@ -21,9 +21,10 @@ pub fn decode_record<'r>(
         if kernel::is_described(&own) {
             return Some((event, own));
         }
-        (event, kernel::or_by_class(own, &event, record.clock(), catalog.classes()))
+        (event, kernel::or_by_class(own, &event, record.clock(), catalog))
     } else {
         let header = kernel::RecordHeader::from_record(record)?;
+        let header = kernel::RecordHeader { code_page: catalog.code_page(), ..header };
         let found = kernel::decode_with(header, record.bytes)?;
         let found = found.described_by(catalog.formats()).described_by_classes(catalog.classes());
         let found = found.into_decoded(record.clock(), record.processor, record.timestamp);

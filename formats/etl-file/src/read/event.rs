@@ -75,7 +75,7 @@ impl Event {
             buffer: self.buffer,
             offset: self.offset,
             pointer_size: self.pointer_size,
-            flags: self.flags,
+            flags: self.flags | if record.string_only { layout::FLAG_STRING_ONLY } else { 0 },
             size: record.encoded_size(),
         }
     }
@@ -138,6 +138,11 @@ impl<'a> EventRef<'a> {
         Some(Guid::from_bytes(id.try_into().ok()?))
     }
 
+    /// Returns true if the user data is a single string, as `EtwWriteString` writes it.
+    pub(crate) const fn is_string_only(&self) -> bool {
+        self.flags & layout::FLAG_STRING_ONLY != 0
+    }
+
     /// Returns the event with owned data.
     #[must_use]
     pub fn to_event(&self) -> Event {
@@ -152,6 +157,7 @@ impl<'a> EventRef<'a> {
                 kernel_time: self.kernel_time,
                 user_time: self.user_time,
                 event_property: self.event_property,
+                string_only: self.is_string_only(),
                 extended: self
                     .items
                     .iter()
@@ -202,9 +208,6 @@ impl<'a> Items<'a> {
     }
 }
 
-/// The bit in `Flags` that is set if extended items precede the user data.
-const FLAG_EXTENDED_INFO: u16 = 1;
-
 /// Returns the offset of the user data in a record of [`layout::EVENT_HEADER`] bytes or more, and
 /// true if an extended item that starts there extends past the record. Such an item is treated as
 /// user data.
@@ -212,7 +215,7 @@ pub(super) fn items_end(record: &[u8]) -> (usize, bool) {
     let mut c = Cursor::new(record);
     c.take(layout::EVENT_HEADER);
     let flags = record.get(4..6).map_or(0, |flags| u16::from(flags[0]));
-    if flags & FLAG_EXTENDED_INFO == 0 {
+    if flags & layout::FLAG_EXTENDED_INFO == 0 {
         return (layout::EVENT_HEADER, false);
     }
     loop {

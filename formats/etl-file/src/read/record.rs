@@ -29,6 +29,14 @@ pub struct RecordRef<'a> {
 }
 
 impl<'a> RecordRef<'a> {
+    /// Returns the record with other bytes of the same form and size.
+    pub(crate) const fn with_bytes<'b>(&self, bytes: &'b [u8]) -> RecordRef<'b>
+    where
+        'a: 'b,
+    {
+        RecordRef { bytes, ..*self }
+    }
+
     /// Returns the absolute time of [`timestamp`](Self::timestamp).
     #[must_use]
     pub fn time(&self) -> FileTime {

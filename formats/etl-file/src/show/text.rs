@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::Escaped;
 use crate::time::FileTime;
 
 /// The two hexadecimal digits of each byte.
@@ -66,6 +67,15 @@ pub struct Times {
     second: Option<i64>,
     /// The text of the second, without its fraction.
     text: String,
+}
+
+/// Appends text on one line, with escaped control characters; see [`Escaped`].
+pub fn escaped(text: &str, out: &mut Vec<u8>) {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        out.extend_from_slice(Escaped(text).to_string().as_bytes());
+    }
 }
 
 /// The number of 100 ns units in a second.

@@ -531,3 +531,21 @@ fn the_assessment_of_a_system_is_decompressed() {
         assert_eq!(decoded.leftover, stored);
     }
 }
+
+#[test]
+fn the_metadata_of_performance_tracking_is_of_a_system_class() {
+    let class = Guid::from_u128(0xbf6e_f1cb_89b5_490a_80ac_b180_cfbc_ff0f);
+    let of = |opcode, payload: Vec<u8>| {
+        let record = ClassicRecord { class, opcode, payload, ..ClassicRecord::default() };
+        kernel::decode(&record.encode().unwrap()).unwrap()
+    };
+    // A stored chunk of 8-bit text.
+    let decoded = of(33, b"\x04\0\0\0\x03\x30<a/>".to_vec());
+    assert_eq!(decoded.class_name.as_deref(), Some("PerfTrackMetaData"));
+    assert_eq!((decoded.field("Xml"), decoded.problems.len()), (Some(&text("<a/>")), 0));
+    let decoded = of(34, b"Fast\0\x60\xEA\0\0".to_vec());
+    assert_eq!(decoded.field("Name"), Some(&text("Fast")));
+    assert_eq!(decoded.field("Value"), Some(&Value::UInt(60_000)));
+    // Other types are the system's, not of a MOF file that somebody could name.
+    assert_eq!(of(35, vec![1]).problems, [Problem::UnknownKernelEvent]);
+}

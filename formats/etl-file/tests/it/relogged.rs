@@ -180,3 +180,59 @@ fn a_manifest_is_stronger_than_the_class_of_the_kernel() {
     assert_eq!(event.event_name.as_deref(), Some("Bare"));
     assert_eq!(event.kind, Kind::Event);
 }
+
+#[test]
+fn frames_in_code_that_net_compiled_have_the_names_of_methods() {
+    const RUNTIME: Guid = Guid::from_u128(0xe13c_0d23_ccbc_4e12_931b_d9cc_2eee_27e4);
+    const RUNDOWN: Guid = Guid::from_u128(0xa669_021c_c450_4609_a035_5af5_9af4_df18);
+    let method = |provider, id, process_id, address: u64, name: &str| {
+        let wide = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes);
+        let mut user_data = [7, 8, address].map(u64::to_le_bytes).concat();
+        user_data.extend([0x40_u32, 1, 2].into_iter().flat_map(u32::to_le_bytes));
+        user_data.extend(["Contoso.Job", name, "void  ()"].into_iter().flat_map(wide));
+        let descriptor = EventDescriptor { id, version: 2, ..EventDescriptor::default() };
+        EventRecord { provider, process_id, descriptor, user_data, ..EventRecord::default() }
+    };
+    let stack = |process_id, addresses: [u64; 2]| {
+        let data = [&[0; 8][..], &addresses.map(u64::to_le_bytes).concat()].concat();
+        EventRecord {
+            process_id,
+            provider: Guid::from_u128(5),
+            extended: vec![ExtendedItem { ext_type: ext_type::STACK_TRACE64, data }],
+            ..EventRecord::default()
+        }
+    };
+    let events = [
+        method(RUNTIME, 143, 7, 0x1000, "Run"),
+        stack(7, [0x1010, 0x1040]),
+        stack(8, [0x1010, 0x2000]),
+        method(RUNTIME, 144, 7, 0x1000, "Run"),
+        method(RUNTIME, 143, 7, 0x1000, "Again"),
+        stack(7, [0x103F, 0x2008]),
+        // The rundown at the end names what was loaded before the trace.
+        method(RUNDOWN, 144, 7, 0x2000, "Old"),
+    ];
+    let records: Vec<(i64, Vec<u8>)> = (1..)
+        .map(|nth| 100 * nth)
+        .zip(&events)
+        .map(|(ticks, event)| (ticks, event.encode().unwrap()))
+        .collect();
+    let mut file = file(&records);
+    assert!(FirstPass::read(&mut file).unwrap().can_complete);
+    let (catalog, completion) = (Catalog::new(), Completion::default());
+    let pipeline = Pipeline { completion: Some(&completion), ..Pipeline::new(&catalog) };
+    let (events, _) = trace::events(&mut file, &pipeline);
+    let frames: Vec<Vec<String>> = events
+        .iter()
+        .filter_map(|(_, event)| event.stack.as_ref())
+        .map(|stack| stack.frames.iter().map(ToString::to_string).collect())
+        .collect();
+    assert_eq!(
+        frames,
+        [
+            ["0x1010 Contoso.Job.Run+0x10", "0x1040"],
+            ["0x1010", "0x2000"],
+            ["0x103f Contoso.Job.Again+0x3f", "0x2008 Contoso.Job.Old+0x8"],
+        ]
+    );
+}

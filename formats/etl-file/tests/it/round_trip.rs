@@ -53,6 +53,7 @@ fn record() -> impl Strategy<Value = EventRecord> {
             kernel_time: times.0,
             user_time: times.1,
             event_property: times.2,
+            string_only: times.0 & 1 != 0,
             extended,
             user_data,
         })

@@ -139,12 +139,8 @@ fn the_text_has_names_escapes_and_parts_of_the_header() {
          %3!x! %7!d! %8!x! %99!s! %10!s",
         "a, ItemChar -- 10",
     );
-    let header = Header {
-        thread: Some(0x1A),
-        process: Some(0x2B),
-        sequence: Some(3),
-        pointer_size: PointerSize::Eight,
-    };
+    let header =
+        Header { thread: Some(0x1A), process: Some(0x2B), sequence: Some(3), ..Header::default() };
     let format = formats.find(guid(), 10).unwrap();
     assert_eq!(
         format.expand(&[1], header).text,

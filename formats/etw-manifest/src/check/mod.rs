@@ -88,7 +88,7 @@ impl<'a> Check<'a> {
         ] {
             if value.is_empty() {
                 let element = "provider".to_owned();
-                self.refuse(provider.at, Rule::Missing { element, attribute });
+                self.refuse(provider.at, Rule::Empty { element, attribute });
             }
         }
         // Users never see the name of a provider with a control GUID, so other characters are
@@ -135,7 +135,7 @@ impl<'a> Check<'a> {
             if channel.id.as_deref() == Some("") {
                 let element = "channel".to_owned();
                 let attribute = "chid";
-                self.refuse(channel.at, Rule::Missing { element, attribute });
+                self.refuse(channel.at, Rule::Empty { element, attribute });
             }
         }
     }

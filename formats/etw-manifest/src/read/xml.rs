@@ -95,6 +95,10 @@ impl<'a, 'i> Reader<'a, 'i> {
     /// Reads an attribute that compilers require.
     pub fn expected(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> String {
         if self.mode == Mode::Strict {
+            if node.attribute(attribute) == Some("") {
+                let element = name(node).to_owned();
+                self.refuse_at(node, attribute, Rule::Empty { element, attribute });
+            }
             return self.required(node, attribute);
         }
         optional(node, attribute).unwrap_or_default()

@@ -37,6 +37,23 @@ fn written_resources_are_read_and_compile_to_the_same_resources() {
 }
 
 #[test]
+fn a_line_feed_in_a_message_is_written_as_mc_exe_writes_it() {
+    let manifest = |message: &str| {
+        let (start, rest) = SOUND.split_once("<string id=").unwrap();
+        let (_, rest) = rest.split_once("/>").unwrap();
+        let (id, _) = SOUND.split_once("<string id=\"").unwrap().1.split_once('"').unwrap();
+        read(&format!("{start}<string id=\"{id}\" value=\"{message}\"/>{rest}")).unwrap()
+    };
+    let table = |message: &str| encode(&manifest(message), Version::V5).1;
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    let expected = wide("1%n\r\n  2\r\n");
+    for message in ["1%n&#xA;  2", "1%n&#xD;&#xA;  2"] {
+        let table = table(message);
+        assert!(table.windows(expected.len()).any(|found| found == expected), "{message}");
+    }
+}
+
+#[test]
 fn own_xml_is_read_without_its_white_space() {
     let manifest = read(SOUND).unwrap();
     let (templates, messages) = encode(&manifest, Version::V5);

@@ -35,4 +35,6 @@ pub struct Content {
     pub event_metadata: Option<Vec<u8>>,
     pub provider_metadata: Option<Vec<u8>>,
     pub timestamp: Option<i64>,
+    /// True if the payload is a string without event metadata.
+    pub string_only: bool,
 }

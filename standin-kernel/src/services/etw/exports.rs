@@ -241,6 +241,6 @@ fn etw_write_string(
     let activity = guid(context, "an activity id", activity.0);
     let descriptor =
         EventDescriptor { id: 0, version: 0, channel: 0, level, opcode: 0, task: 0, keyword };
-    let written = Content { payload: text, ..Content::default() };
+    let written = Content { payload: text, string_only: true, ..Content::default() };
     write::write_content(context, handle, descriptor, activity, written, true)
 }

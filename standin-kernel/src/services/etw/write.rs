@@ -319,6 +319,7 @@ fn record(
         },
         activity_id: call.activity.unwrap_or_else(|| implicit_activity(context)),
         extended,
+        string_only: gathered.string_only,
         user_data: gathered.payload,
         ..EventRecord::default()
     }

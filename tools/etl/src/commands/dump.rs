@@ -16,8 +16,8 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::messages::{complain, list, tell_late, tell_skipped, tell_stacks, tell_without_format};
 use crate::options::{
-    file, flag, functions, names, option, out_file, required, schemas, selecting, selection,
-    several, threads, tmf,
+    file, flag, functions, hardware_addresses, names, option, out_file, required, schemas,
+    selecting, selection, several, threads, tmf,
 };
 use crate::output::{OUTPUT_BUFFER, terminal_width, write_out};
 
@@ -43,11 +43,12 @@ pub fn command() -> Command {
             "fields",
             "With --format csv: write a column for each field; reads the file twice",
         ))
-        .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
         .arg(flag(
-            "hardware-addresses",
-            "Show the addresses of network adapters, which merged traces contain",
+            "guard-formulas",
+            "With --format csv: write an apostrophe before text that spreadsheets run as a formula",
         ))
+        .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
+        .arg(hardware_addresses())
         .arg(out_file("Write to this file instead of standard output").required(false))
         .arg(several(
             "hex",
@@ -79,7 +80,7 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     // The process of a performance event is only known after name resolution.
     input.completion.names |= !selection.processes.is_empty();
     let format = *required::<Format>(arguments, "format")?;
-    let by_field = arguments.get_flag("fields");
+    let csv = ["fields", "guard-formulas"].map(|name| arguments.get_flag(name));
     let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
     let stdout = io::stdout();
     let binary = match format {
@@ -95,12 +96,12 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let summary = match file {
         None => {
             let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, stdout.lock());
-            let summary = print(&mut input, &selection, format, by_field, width, &mut out)?;
+            let summary = print(&mut input, &selection, format, csv, width, &mut out)?;
             out.flush()?;
             summary
         }
         Some(_) => {
-            write_out(arguments, |out| print(&mut input, &selection, format, by_field, width, out))?
+            write_out(arguments, |out| print(&mut input, &selection, format, csv, width, out))?
         }
     };
     Ok(input.finish(&summary.damages))
@@ -132,9 +133,8 @@ impl ValueEnum for Format {
                 "A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, \
                  disks, files and samples",
             ),
-            Self::Pcapng => PossibleValue::new("pcapng").help(
-                "The packets of Microsoft-Windows-NDIS-PacketCapture (netsh trace) for Wireshark",
-            ),
+            Self::Pcapng => PossibleValue::new("pcapng")
+                .help("The packets of netsh trace and pktmon for Wireshark"),
         })
     }
 }
@@ -144,7 +144,7 @@ fn print(
     input: &mut Input,
     selection: &Selection,
     format: Format,
-    by_field: bool,
+    [by_field, guard]: [bool; 2],
     width: Option<u16>,
     out: &mut impl Write,
 ) -> Result<Summary, Failure> {
@@ -154,17 +154,14 @@ fn print(
         Format::Table => {
             let mut writer = table::Writer::new(out, width).with_codes(input.codes);
             writer.header(&header, buffers)?;
-            let codes = input.codes;
-            let entry = |(): &mut (), _: &EventRef<'_>, decoded, batch: &mut Vec<table::Entry>| {
-                batch.push(table::Entry::new(&decoded, codes));
-                Ok(())
-            };
-            let summary = input.events(
-                selection,
-                || (),
-                entry,
-                |batch| Ok(batch.drain(..).try_for_each(|entry| writer.add(entry))?),
-            )?;
+            let rows = writer.rows();
+            let add =
+                |rows: &mut table::Rows, _: &EventRef<'_>, decoded, lines: &mut table::Lines| {
+                    rows.add(&decoded, lines);
+                    Ok(())
+                };
+            let summary =
+                input.events(selection, || rows.clone(), add, |lines| Ok(writer.lines(lines)?))?;
             writer.end(&header, &summary)?;
             Ok(summary)
         }
@@ -178,7 +175,8 @@ fn print(
         }
         Format::Csv => {
             let columns = if by_field { Some(columns(input, selection)?) } else { None };
-            let mut writer = csv::Writer::new(out, columns)?.with_codes(input.codes);
+            let writer = csv::Writer::new(out, columns)?.with_codes(input.codes);
+            let mut writer = writer.with_guard(guard);
             let rows = writer.rows();
             let line =
                 |rows: &mut csv::Rows, event: &EventRef<'_>, decoded, lines: &mut csv::Lines| {
@@ -264,26 +262,22 @@ fn packets(
     let path = input.path.clone();
     let say = |what: &dyn std::fmt::Display| complain(&format_args!("{}: {what}", path.display()));
     let header = input.file.header().clone();
-    let captured = Capture::read(&mut input.file, input.threads);
+    let captured = Capture::read(&mut input.file, &input.catalog, input.threads);
     let (capture, found) =
         captured.map_err(|source| Failure::Read { file: path.clone(), source })?;
-    if capture.of_pktmon != 0 {
-        say(&format_args!(
-            "omitting {} packets of Microsoft-Windows-PktMon; `pktmon etl2pcap` converts them",
-            capture.of_pktmon
-        ));
-    }
     if capture.events == 0 {
         // The packets may have been in the damaged parts.
         list(&path.display(), &found.damages);
         return Err(Failure::NoPackets { file: path });
     }
+    // A packet's own addresses are part of it.
+    input.hardware_addresses = true;
     // Packets can be selected by process name; no other names matter here.
     input.can_complete &= input.completion.names;
     let mut writer = pcapng::Writer::new(out, &header, capture)?;
-    let keep = |(): &mut (), event: &EventRef<'_>, _, batch: &mut Vec<Event>| {
+    let keep = |(): &mut (), event: &EventRef<'_>, decoded, batch: &mut Vec<_>| {
         if pcapng::concerns(event) {
-            batch.push(event.to_event());
+            batch.push((event.to_event(), pcapng::Packet::read(event, &decoded)));
         }
         Ok(())
     };
@@ -291,7 +285,11 @@ fn packets(
         selection,
         || (),
         keep,
-        |batch| Ok(batch.iter().try_for_each(|event| writer.event(&event.view()))?),
+        |batch: &mut Vec<(Event, Option<pcapng::Packet>)>| {
+            Ok(batch
+                .iter()
+                .try_for_each(|(event, packet)| writer.event(&event.view(), packet.as_ref()))?)
+        },
     )?;
     let (_, written) = writer.finish();
     let skipped: u64 = summary.skipped.iter().map(|(_, count)| count.records).sum();

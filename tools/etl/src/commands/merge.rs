@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
+use etl_file::merge::AddressHider;
 use etl_file::trim::{Kept, Trimmer};
-use etl_file::{RecordRef, Selection, TraceFile, merge};
+use etl_file::{RecordRef, Selection, merge};
 
 use crate::failure::Failure;
-use crate::input::{catalog, open};
+use crate::input::{catalog, open, open_trace};
 use crate::messages::{list, warn};
-use crate::options::{files, flag, out, out_file, schemas, selecting, selection};
+use crate::options::{
+    files, flag, hardware_addresses, out, out_file, schemas, selecting, selection,
+};
 use crate::output::write_out;
 
 /// Returns the command's definition.
@@ -27,6 +30,7 @@ pub fn command() -> Command {
         .arg(files())
         .args(selecting())
         .args(schemas())
+        .arg(hardware_addresses())
         .arg(flag("compress", "Compress the buffers of the file"))
         .arg(out_file("The .etl file to write"))
 }
@@ -37,17 +41,14 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let files: Vec<&PathBuf> = files.collect();
     let selection = selection(arguments);
     let all = selection == Selection::default();
+    let shown = arguments.get_flag("hardware-addresses");
     let loaded = catalog(arguments)?;
     let (mut traces, mut catalogs) = (Vec::new(), Vec::new());
     let failed = |file: &Path, source| Failure::Read { file: file.to_owned(), source };
     for &file in &files {
         // A file's schemas apply only to its own events.
         let mut catalog = loaded.clone();
-        traces.push(if all {
-            TraceFile::open(file).map_err(|error| failed(file, error))?
-        } else {
-            open(file, &mut catalog)?.0
-        });
+        traces.push(if all && shown { open_trace(file)? } else { open(file, &mut catalog)?.0 });
         catalogs.push(catalog);
     }
     let mut parts = Vec::new();
@@ -61,11 +62,16 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let keeps = |trace: usize, record: &RecordRef<'_>| {
         parts.get_mut(trace).map_or(Some(Kept::Selected), |part| part.keeps(record))
     };
+    let mut addresses: Vec<AddressHider<'_>> =
+        if shown { Vec::new() } else { catalogs.iter().map(AddressHider::new).collect() };
+    let hide = |trace: usize, record: &RecordRef<'_>| {
+        addresses.get_mut(trace).and_then(|one| one.hide(record))
+    };
     let merged = write_out(arguments, |file| {
         file.stream_position().map_err(|_| {
             io::Error::other("a merge updates the start of its output at the end, which a pipe does not allow; name a file")
         })?;
-        let merged = merge::merge_part(&mut traces, &name, options, keeps, file);
+        let merged = merge::merge_part(&mut traces, &name, options, keeps, hide, file);
         let (_, merged) = merged.map_err(|source| Failure::Merge {
             file: source.trace().and_then(|trace| files.get(trace).copied()).unwrap_or(to).clone(),
             source,

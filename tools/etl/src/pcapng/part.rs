@@ -80,12 +80,22 @@ impl Medium {
 
     /// Returns the length of a packet as its IP header states it, or 0.
     pub fn stated_length(self, packet: &[u8]) -> usize {
-        const ETHERNET: usize = 14;
-        let start = match (self, packet.get(12..ETHERNET)) {
-            (Self::Ethernet, Some([0x08, 0x00] | [0x86, 0xDD])) => ETHERNET,
-            (Self::WirelessWan | Self::Tunnel, _) => 0,
-            _ => return 0,
-        };
+        const ADDRESSES: usize = 12;
+        const TAG: usize = 4;
+        let mut start = 0;
+        if self == Self::Ethernet {
+            start = ADDRESSES;
+            // Tags of VLANs: 802.1Q, 802.1ad, and an older form of the latter.
+            while let Some([0x81 | 0x91, 0x00] | [0x88, 0xA8]) = packet.get(start..start + 2) {
+                start += TAG;
+            }
+            let Some([0x08, 0x00] | [0x86, 0xDD]) = packet.get(start..start + 2) else {
+                return 0;
+            };
+            start += 2;
+        } else if self == Self::Wlan {
+            return 0;
+        }
         let ip = packet.get(start..).unwrap_or_default();
         let at = |at: usize| {
             let bytes = ip.get(at..)?.first_chunk()?;

@@ -17,6 +17,7 @@ use pcap_file::pcapng::{PcapNgWriteError, PcapNgWriter};
 use super::assembly::{Added, Assembly, MAX_OPEN, MAX_PACKET, Place};
 use super::capture::Capture;
 use super::part::{Content, Medium, Part, Port, is_part, keyword, printable};
+use super::pktmon::{self, Packet};
 use super::summary::Summary;
 use etl_file::{EventRef, FileTime, TraceHeader};
 
@@ -30,9 +31,17 @@ const OUTBOUND: u32 = 2;
 /// `Protected` in the second byte of an 802.11 header.
 const PROTECTED: u8 = 0x40;
 
-/// The properties that distinguish interfaces: both interface indexes, the medium, and the port of
-/// a virtual switch.
-type Interface = (u32, u32, Medium, Option<u32>);
+/// `epb_packetid`, for which the crate has no name.
+const PACKET_ID: u16 = 5;
+
+/// The properties that distinguish interfaces.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Interface {
+    /// Both interface indexes, the medium, and the port of a virtual switch.
+    Adapter(u32, u32, Medium, Option<u32>),
+    /// A component of the network stack, and the medium.
+    Component(u32, Medium),
+}
 
 /// Writes packets as a pcapng file, from events in the order of time.
 pub struct Writer<W: Write> {
@@ -78,11 +87,14 @@ impl<W: Write> Writer<W> {
     }
 
     /// Takes an event, and writes the packet that it completes. Ignores events that do not belong to
-    /// packets.
+    /// packets. `decoded` is what the event contains as a packet of Microsoft-Windows-PktMon.
     ///
     /// # Errors
     /// Returns the error of the output.
-    pub fn event(&mut self, event: &EventRef<'_>) -> io::Result<()> {
+    pub fn event(&mut self, event: &EventRef<'_>, decoded: Option<&Packet>) -> io::Result<()> {
+        if pktmon::is_packet(event) {
+            return self.packet(event, decoded);
+        }
         if !is_part(event) {
             return Ok(());
         }
@@ -122,12 +134,44 @@ impl<W: Write> Writer<W> {
             self.summary.unknown_media |= event.descriptor.keyword & keyword::MEDIA;
             return Ok(());
         };
-        let interface = (miniport, lower, medium, port.as_ref().map(|port| port.id));
+        let interface =
+            Interface::Adapter(miniport, lower, medium, port.as_ref().map(|port| port.id));
         let Some(interface) = self.interface(interface, port.as_ref())? else {
             self.summary.without_interface += 1;
             return Ok(());
         };
-        self.packet(event, interface, medium, packet, comment(event, port.as_ref(), radio))
+        self.fragments(event, interface, medium, packet, comment(event, port.as_ref(), radio))
+    }
+
+    /// Writes a packet of Microsoft-Windows-PktMon.
+    fn packet(&mut self, event: &EventRef<'_>, packet: Option<&Packet>) -> io::Result<()> {
+        self.summary.events += 1;
+        let Some(packet) = packet else {
+            self.summary.malformed += 1;
+            return Ok(());
+        };
+        let Some(medium) = packet.medium() else {
+            self.summary.unknown_medium += 1;
+            return Ok(());
+        };
+        if packet.bytes.len() > MAX_PACKET {
+            self.summary.too_large += 1;
+            return Ok(());
+        }
+        let interface = Interface::Component(packet.component, medium);
+        let Some(interface) = self.interface(interface, None)? else {
+            self.summary.without_interface += 1;
+            return Ok(());
+        };
+        let group = packet.group.to_le_bytes();
+        let id = CommonOption::Unknown(UnknownOption::new(PACKET_ID, &group));
+        let options = vec![
+            EnhancedPacketOption::Common(CommonOption::Comment(packet.comment(event).into())),
+            EnhancedPacketOption::Flags(packet.direction()),
+            EnhancedPacketOption::Common(id),
+        ];
+        let data = Cow::Borrowed(packet.bytes.as_slice());
+        self.block(event, interface, packet.original(), data, options)
     }
 
     /// Returns the number of an interface, and describes it before its first packet. Returns `None` if
@@ -139,7 +183,34 @@ impl<W: Write> Writer<W> {
         if self.interfaces.len() >= MAX_INTERFACES {
             return Ok(None);
         }
-        let (miniport, lower, medium, _) = key;
+        let (medium, options) = match key {
+            Interface::Adapter(miniport, lower, medium, _) => {
+                (medium, self.adapter(miniport, lower, medium, port))
+            }
+            Interface::Component(id, medium) => {
+                let name = self.capture.components.get(&id).cloned();
+                let name = name.unwrap_or_else(|| format!("component {id}"));
+                let description = format!("{}, pktmon component {id}", medium.name());
+                (medium, interface_options(name, description))
+            }
+        };
+        let snaplen = u32::try_from(MAX_PACKET).unwrap_or(0);
+        let block = InterfaceDescriptionBlock { linktype: medium.link(), snaplen, options };
+        self.out.write_pcapng_block(block).map_err(failed)?;
+        let number = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
+        self.interfaces.insert(key, number);
+        self.summary.interfaces += 1;
+        Ok(Some(number))
+    }
+
+    /// Describes an adapter, or a filter above it.
+    fn adapter(
+        &self,
+        miniport: u32,
+        lower: u32,
+        medium: Medium,
+        port: Option<&Port>,
+    ) -> Vec<InterfaceDescriptionOption<'static>> {
         // A trace may describe the adapter only, and not the filter above it.
         let adapters = &self.capture.adapters;
         let adapter = adapters.get(&lower).or_else(|| adapters.get(&miniport));
@@ -156,24 +227,14 @@ impl<W: Write> Writer<W> {
             ("", _) => format!("{}:{lower}", medium.name()),
             _ => alias,
         };
-        let mut options = vec![
-            InterfaceDescriptionOption::IfName(name.into()),
-            InterfaceDescriptionOption::IfDescription(description.join(", ").into()),
-            InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
-        ];
+        let mut options = interface_options(name, description.join(", "));
         if !adapter.is_empty() {
             options.push(InterfaceDescriptionOption::IfHardware(adapter.into()));
         }
-        let snaplen = u32::try_from(MAX_PACKET).unwrap_or(0);
-        let block = InterfaceDescriptionBlock { linktype: medium.link(), snaplen, options };
-        self.out.write_pcapng_block(block).map_err(failed)?;
-        let number = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
-        self.interfaces.insert(key, number);
-        self.summary.interfaces += 1;
-        Ok(Some(number))
+        options
     }
 
-    fn packet(
+    fn fragments(
         &mut self,
         event: &EventRef<'_>,
         interface_id: u32,
@@ -205,6 +266,17 @@ impl<W: Write> Writer<W> {
             let option = UnknownOption::new(PROCESS_AND_THREAD, &ids);
             options.push(EnhancedPacketOption::Common(CommonOption::Unknown(option)));
         }
+        self.block(event, interface_id, original, data, options)
+    }
+
+    fn block(
+        &mut self,
+        event: &EventRef<'_>,
+        interface_id: u32,
+        original: usize,
+        data: Cow<'_, [u8]>,
+        options: Vec<EnhancedPacketOption<'_>>,
+    ) -> io::Result<()> {
         let block = EnhancedPacketBlock {
             interface_id,
             timestamp: self.timestamp(event.time),
@@ -232,6 +304,17 @@ impl<W: Write> Writer<W> {
         summary.unused_metadata += self.radio.len() as u64;
         (self.out.into_inner(), summary)
     }
+}
+
+fn interface_options(
+    name: String,
+    description: String,
+) -> Vec<InterfaceDescriptionOption<'static>> {
+    vec![
+        InterfaceDescriptionOption::IfName(name.into()),
+        InterfaceDescriptionOption::IfDescription(description.into()),
+        InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
+    ]
 }
 
 /// Returns a comment with the properties of a packet that have no pcapng option.

@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use crate::page;
 use crate::run::{Folder, Ran, manifest};
-use etl_file::ClockType;
 use etl_file::write::Losses;
+use etl_file::{ClockType, EventRecord, ExtendedItem, LogFileHeader, ext_type};
 use etl_fixtures::trace;
 use serde_json::Value;
 
@@ -414,4 +414,101 @@ fn statistics_count_by_provider_event_and_level() {
     assert_eq!(row("RequestStart")[4], "5");
     assert!(said.contains("20 events, ") && said.contains("events a second"), "{said}");
     assert!(said.contains("Lost: 0 events, 0 buffers"), "{said}");
+}
+
+/// Returns a folder with a trace of these events, `events.etl`.
+fn of_events(events: impl IntoIterator<Item = EventRecord>) -> Folder {
+    let events = (1..).zip(events).map(|(at, event)| EventRecord { timestamp: at, ..event });
+    Folder::with("events.etl", trace::of_records(LogFileHeader::default(), 50, events))
+}
+
+/// Returns an event with the field `s`, a NUL-terminated 8-bit string.
+fn with_text(text: &[u8]) -> EventRecord {
+    let schema =
+        ExtendedItem { ext_type: ext_type::EVENT_SCHEMA_TL, data: b"\x08\0\0E\0s\0\x02".to_vec() };
+    let user_data = [text, &[0]].concat();
+    EventRecord { extended: vec![schema], user_data, ..EventRecord::default() }
+}
+
+#[test]
+fn the_string_of_an_event_that_has_nothing_else_is_its_message() {
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    let string = |user_data| EventRecord { string_only: true, user_data, ..EventRecord::default() };
+    let sid = ExtendedItem { ext_type: ext_type::SID, data: vec![1; 12] };
+    let folder = of_events([
+        string(wide("disk full\0")),
+        EventRecord { extended: vec![sid], ..string(wide("with an item\0")) },
+        string(wide("no end")),
+        string(wide("\0")),
+        string(wide("before\0behind")),
+        EventRecord { user_data: wide("no flag\0"), ..EventRecord::default() },
+    ]);
+    let lines = folder.etl(&["dump", "events.etl", "--format", "json"]).ok().lines();
+    let messages: Vec<&Value> = lines[1..7].iter().map(|line| &line["message"]).collect();
+    let expected = ["disk full", "with an item", "no end", "", "before"].map(Value::from);
+    assert_eq!(messages[..5], expected.iter().collect::<Vec<_>>());
+    assert_eq!(messages[5], &Value::Null);
+    let problems = |at: usize| lines[at]["problems"].as_array().unwrap().len();
+    assert_eq!([1, 2, 3, 4, 5, 6].map(problems), [0, 0, 0, 0, 1, 1]);
+    assert_eq!((&lines[1]["fields"], &lines[1]["leftover"]), (&serde_json::json!({}), &"".into()));
+    for format in ["table", "csv", "perfetto"] {
+        let ran = folder.etl(&["dump", "events.etl", "--format", format]).ok();
+        let text = String::from_utf8_lossy(&ran.bytes);
+        assert!(text.contains("disk full"), "{format}: {text}");
+    }
+    let stats = folder.etl(&["stats", "events.etl"]).ok().text();
+    assert!(stats.contains("Not decoded"), "{stats}");
+    folder.etl(&["report", "events.etl", "--out", "page.html"]).ok();
+    assert!(page::data(str::from_utf8(&folder.read("page.html")).unwrap()).contains("disk full"));
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_in_a_code_page() {
+    let folder =
+        of_events([with_text(b"\x80 5"), with_text("é".as_bytes()), with_text(b"\x93\xfa")]);
+    let texts = |more: &[&str]| {
+        let arguments = [&["dump", "events.etl", "--format", "json"], more].concat();
+        let lines = folder.etl(&arguments).ok().lines();
+        [1, 2, 3].map(|at| lines[at]["fields"]["s"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(texts(&[]), ["€ 5", "é", "“ú"]);
+    assert_eq!(texts(&["--code-page", "932"])[1..], ["é", "日"]);
+    let ran = folder.etl(&["stats", "events.etl", "--code-page", "5"]);
+    assert!(ran.code == Some(2) && ran.said.contains("unknown code page"), "{}", ran.said);
+}
+
+#[test]
+fn formulas_of_spreadsheets_are_guarded_on_request() {
+    let folder = of_events([with_text(b"=HYPERLINK(1)"), with_text(b"-1"), with_text(b"a=1")]);
+    let csv = |more: &[&str]| {
+        let arguments = [&["dump", "events.etl", "--format", "csv", "--fields"], more].concat();
+        folder.etl(&arguments).ok().text()
+    };
+    assert!(csv(&[]).contains(",=HYPERLINK(1),"));
+    let guarded = csv(&["--guard-formulas"]);
+    for cell in [",'=HYPERLINK(1),", ",'-1,", ",a=1,"] {
+        assert!(guarded.contains(cell), "{cell}: {guarded}");
+    }
+}
+
+#[test]
+fn a_trace_comes_through_a_pipe() {
+    let folder = sample();
+    let whole = folder.etl(&["stats", "sample.etl"]).ok();
+    let commands: [&[&str]; 2] =
+        [&["stats", "/dev/stdin"], &["merge", "/dev/stdin", "-o", "m.etl"]];
+    for arguments in commands {
+        let mut child = folder.command(arguments);
+        let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, &bytes()).unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        if arguments[0] == "stats" {
+            assert_eq!(output.stdout, whole.bytes);
+        }
+    }
+    let merged = folder.etl(&["stats", "m.etl"]).ok().text();
+    assert!(merged.contains("20 events"), "{merged}");
 }

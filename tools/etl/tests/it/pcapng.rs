@@ -66,7 +66,7 @@ fn written(events: &[EventRecord]) -> (Vec<u8>, Summary) {
     let mut writer = Writer::new(Vec::new(), trace.header(), Capture::default()).unwrap();
     for record in events {
         let event = Event { record: record.clone(), ..Event::default() };
-        writer.event(&event.view()).unwrap();
+        writer.event(&event.view(), None).unwrap();
     }
     writer.finish()
 }
@@ -256,6 +256,9 @@ fn truncated_packets_have_the_length_that_their_ip_header_states() {
         part(ETHERNET | TRUNCATED, &ethernet(0x86DD, &v6)),
         part(WIRELESS_WAN, &v4),
         part(WIRELESS_WAN, &v6),
+        // One tag of a VLAN, and two.
+        part(ETHERNET | TRUNCATED, &ethernet(0x8100, &[&[0, 5, 8, 0], &*v4].concat())),
+        part(ETHERNET, &ethernet(0x88A8, &[&[0, 5, 0x81, 0, 0, 6, 0x86, 0xDD], &*v6].concat())),
         // Only IP packets have a length.
         part(ETHERNET | TRUNCATED, &ethernet(0x88CC, &v4)),
         // If the adapter segments packets, the length is missing.
@@ -263,7 +266,7 @@ fn truncated_packets_have_the_length_that_their_ip_header_states() {
     ];
     let (_, packets, _) = blocks(&folder(&events), &[]);
     let lengths: Vec<_> = packets.iter().map(|packet| packet["original"].as_u64()).collect();
-    assert_eq!(lengths, [14 + 128, 14 + 148, 128, 148, 60, 20].map(Some));
+    assert_eq!(lengths, [14 + 128, 14 + 148, 128, 148, 18 + 128, 22 + 148, 60, 20].map(Some));
     let comments: Vec<_> = packets.iter().map(|packet| packet["opt_comment"].as_str()).collect();
     assert_eq!(comments[0], Some("process 85, thread 68, truncated"));
     assert_eq!(comments[3], Some("process 85, thread 68"));
@@ -390,20 +393,70 @@ fn the_output_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_trace_without_packets_is_an_error() {
-    let of_pktmon = EventRecord {
+    let files = folder([EventRecord {
         provider: Guid::from_u128(0x4d4f_80d9_c8bd_4d73_bb5b_19c9_0402_c5ac),
         ..fragment(1, WHOLE | ETHERNET, 8, b"x")
-    };
-    let mut dropped = of_pktmon.clone();
-    dropped.descriptor.id = 170;
-    let files = self::folder([of_pktmon, dropped]);
+    }]);
     let Ran { code, said, .. } = run(&files, &[]);
     assert_eq!(code, Some(1));
     let expected = "the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture";
     assert!(said.contains(expected), "{said}");
-    assert!(said.contains("omitting 1 packets of Microsoft-Windows-PktMon"), "{said}");
     let left: Vec<_> = std::fs::read_dir(files.path("")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// Returns a packet of Microsoft-Windows-PktMon in the published layout.
+fn of_pktmon(
+    id: u16,
+    at: i64,
+    [direction, kind, component]: [u16; 3],
+    bytes: &[u8],
+) -> EventRecord {
+    let logged = u16::try_from(bytes.len()).unwrap();
+    let mut user_data = 77_u64.to_le_bytes().to_vec();
+    let numbers = [1, 2, direction, kind, component, 4, 5];
+    user_data.extend(numbers.into_iter().flat_map(u16::to_le_bytes));
+    let drop: [u32; 2] = if id == 170 { [230, 9] } else { [0, 0] };
+    user_data.extend(drop.into_iter().flat_map(u32::to_le_bytes));
+    user_data.extend([logged + 40, logged].into_iter().flat_map(u16::to_le_bytes));
+    user_data.extend(bytes);
+    let mut event = EventRecord { user_data, ..fragment(at, 0, 8, b"") };
+    event.provider = Guid::from_u128(0x4d4f_80d9_c8bd_4d73_bb5b_19c9_0402_c5ac);
+    event.descriptor.id = id;
+    event
+}
+
+#[test]
+#[ignore = "needs third-party readers; `cargo xtask test` runs it"]
+fn packets_of_pktmon_have_their_component_direction_and_drop() {
+    let (frame, ip) = (ethernet(0x0800, &ipv4(b"four")), ipv6(b"six"));
+    let mut cut = of_pktmon(160, 6, [3, 1, 13], &frame);
+    cut.user_data.pop();
+    let files = folder([
+        of_pktmon(160, 1, [3, 1, 13], &frame),
+        of_pktmon(160, 2, [4, 3, 14], &ip),
+        of_pktmon(170, 3, [1, 1, 13], &frame),
+        of_pktmon(160, 4, [6, 2, 13], &wlan(0x02, &ipv4(b"x"))),
+        of_pktmon(160, 5, [6, 9, 13], &frame),
+        cut,
+    ]);
+    let (interfaces, packets, said) = blocks(&files, &[]);
+    let links: Vec<_> = interfaces.iter().map(|interface| interface["link"].as_u64()).collect();
+    assert_eq!(links, [1, 101, 105].map(Some));
+    assert_eq!(interfaces[0]["if_name"], "component 13");
+    let flags: Vec<_> = packets.iter().map(|packet| &packet["epb_flags"]).collect();
+    assert_eq!(flags, ["inbound", "outbound", "NA", "outbound"]);
+    assert_eq!((data(&packets[0]), data(&packets[1])), (frame.clone(), ip));
+    assert_eq!(packets[0]["original"], frame.len() + 40);
+    let comment = |at: usize| packets[at]["opt_comment"].as_str().unwrap();
+    let properties = "process 85, thread 68, group 77, packet 1, appearance 2, direction";
+    assert_eq!(comment(0), format!("{properties} 3, component 13, edge 4, filter 5"));
+    assert!(comment(2).ends_with("filter 5, dropped for reason 230, at 9"), "{}", comment(2));
+    for text in
+        ["4 packets of 3 interfaces", "1 packets of an unknown medium", "1 packet events end"]
+    {
+        assert!(said.contains(text), "{text}: {said}");
+    }
 }
 
 #[test]

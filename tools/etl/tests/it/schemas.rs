@@ -2,13 +2,14 @@
 
 use std::io::Read as _;
 
+use crate::page;
 use crate::run::Folder;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use etl_file::{EncodedRecord, EventRecord, LogFileHeader};
 use etl_fixtures::mof::{self, MOF, payload};
 use etl_fixtures::schema_events::{
-    EventInfo, PROVIDER, Property, file, manifest, metadata, sample,
+    EventInfo, PROVIDER, Property, chunk, file, manifest, metadata, sample,
 };
 use etl_fixtures::trace::{self, Recorded};
 
@@ -32,6 +33,62 @@ fn the_program_decodes_events_by_the_schemas_in_the_file() {
     let lines = dump(&["--man", "own.man"]);
     assert_eq!(of_event(&lines, 1)["fields"]["Own"], 4096);
     assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
+}
+
+#[test]
+fn the_events_of_a_process_are_decoded_by_its_own_manifest() {
+    let part = |process, xml: &str| chunk(PROVIDER, process, xml.as_bytes(), 1, 0);
+    let event = |process_id: u32| EventRecord {
+        provider: PROVIDER,
+        descriptor: sample().descriptor,
+        process_id,
+        user_data: process_id.to_le_bytes().to_vec(),
+        ..EventRecord::default()
+    };
+    let [first, second] = ["First", "Second"].map(manifest);
+    let records = [
+        part(100, &first),
+        part(101, &second),
+        part(103, &first),
+        part(103, &second),
+        event(100),
+        event(101),
+        event(102),
+        event(103),
+        event(100),
+    ];
+    let records = (1..).zip(records).map(|(at, event)| EventRecord { timestamp: at, ..event });
+    let file = trace::of_records(LogFileHeader::default(), 50, records);
+    let folder = Folder::with("two.etl", file);
+    for threads in ["1", "3"] {
+        let ran = folder.etl(&["dump", "two.etl", "--format", "json", "--threads", threads]).ok();
+        let shown: Vec<(String, usize)> = ran
+            .lines()
+            .iter()
+            .filter(|line| line["id"] == sample().descriptor.id)
+            .map(|line| (line["fields"].to_string(), line["problems"].as_array().unwrap().len()))
+            .collect();
+        let expected =
+            [("First", 100, 0), ("Second", 101, 0), ("Second", 102, 1), ("Second", 103, 1)];
+        let of = |(name, value, problems)| (format!("{{\"{name}\":{value}}}"), problems);
+        let expected = expected.into_iter().chain([("First", 100, 0)]).map(of);
+        assert_eq!(shown, expected.collect::<Vec<_>>());
+        assert!(ran.said.contains("describe event 5 version 2 differently"), "{}", ran.said);
+    }
+    // Every output marks what may be wrong.
+    let marked = "which one process 102 uses is unknown";
+    folder.etl(&["report", "two.etl", "--out", "page.html"]).ok();
+    assert!(page::data(str::from_utf8(&folder.read("page.html")).unwrap()).contains(marked));
+    for format in ["table", "csv", "perfetto"] {
+        let ran = folder.etl(&["dump", "two.etl", "--format", format]).ok();
+        assert!(String::from_utf8_lossy(&ran.bytes).contains(marked), "{format}");
+    }
+    // A manifest that the user names describes the events of all processes.
+    folder.write("own.man", manifest("Own"));
+    let lines =
+        folder.etl(&["dump", "two.etl", "--format", "json", "--man", "own.man"]).ok().lines();
+    let of_own = lines.iter().filter(|line| line["fields"]["Own"].is_u64());
+    assert_eq!(of_own.filter(|line| line["problems"] == serde_json::json!([])).count(), 5);
 }
 
 /// Returns the program's standard error for a file with event schemas, one for each payload.

@@ -159,7 +159,8 @@ fn the_addresses_of_network_adapters_are_hidden_on_any_number_of_threads() {
     // Events of the first file are completed; the second file's events are not.
     for records in [vec![(100, process)], vec![]] {
         let folder = Folder::with(FILE, with_hardware_addresses(records));
-        folder.etl(&["merge", FILE, "--level", "5", "--out", "part.etl"]).ok();
+        let part = ["merge", FILE, "--level", "5", "--hardware-addresses", "--out", "part.etl"];
+        folder.etl(&part).ok();
         for file in [FILE, "part.etl"] {
             folder.etl(&["report", file, "--out", "page.html"]).ok();
             let data = page::data(std::str::from_utf8(&folder.read("page.html")).unwrap());

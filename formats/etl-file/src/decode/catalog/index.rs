@@ -1,6 +1,6 @@
 //! Indexes manifests so that events can be looked up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use etw_manifest::{self as model, Manifest, Property, PropertyKind, QName, Size, TextRef};
@@ -101,6 +101,7 @@ impl<'a> Texts<'a> {
                 })
                 .collect(),
             events,
+            ambiguous: BTreeSet::new(),
         }
     }
 

@@ -19,6 +19,8 @@ pub use provider::{Channel, EventDefinition, Provider};
 
 use etw_wire::Guid;
 
+use crate::addresses::Addresses;
+use crate::code_page::CodePage;
 use crate::decode::mof::{Classes, MofError};
 use crate::decode::schema::Schema;
 use crate::decode::wpp::{Formats, FormatsError, SkippedFormat};
@@ -31,6 +33,11 @@ pub struct Catalog {
     formats: Formats,
     in_hex: Vec<String>,
     classes: Classes,
+    code_page: CodePage,
+    /// The providers as single processes define them, where the manifests of a trace differ.
+    by_process: BTreeMap<Guid, BTreeMap<u32, Arc<Provider>>>,
+    /// The addresses of the trace's network adapters.
+    addresses: Addresses,
 }
 
 impl Catalog {
@@ -93,6 +100,16 @@ impl Catalog {
     /// names.
     pub fn show_in_hex(&mut self, fields: impl IntoIterator<Item = String>) {
         self.in_hex.extend(fields);
+    }
+
+    /// Sets the code page of 8-bit text that is not UTF-8; the default is 1252.
+    pub const fn set_code_page(&mut self, code_page: CodePage) {
+        self.code_page = code_page;
+    }
+
+    /// Returns the code page of 8-bit text that is not UTF-8.
+    pub(crate) const fn code_page(&self) -> CodePage {
+        self.code_page
     }
 
     /// Returns the names of fields to show in hexadecimal.
@@ -158,6 +175,46 @@ impl Catalog {
     #[doc(hidden)]
     pub fn provider(&self, guid: Guid) -> Option<&Provider> {
         self.providers.get(&guid).map(Arc::as_ref)
+    }
+
+    /// Returns the provider with a GUID as a process defines it.
+    pub(crate) fn provider_of(&self, guid: Guid, process: u32) -> Option<&Provider> {
+        let own = self.by_process.get(&guid).and_then(|all| all.get(&process));
+        own.map(Arc::as_ref).or_else(|| self.provider(guid))
+    }
+
+    /// Returns true if processes define a provider differently.
+    pub(crate) fn is_by_process(&self, guid: Guid) -> bool {
+        self.by_process.contains_key(&guid)
+    }
+
+    /// Adds a provider as some processes define it. Loaded manifests take precedence.
+    pub(crate) fn add_of_processes(
+        &mut self,
+        loaded: Option<&Provider>,
+        provider: &Arc<Provider>,
+        processes: &[u32],
+    ) {
+        let completed = loaded.map_or_else(
+            || Arc::clone(provider),
+            |loaded| {
+                let mut completed = loaded.clone();
+                completed.complete(provider);
+                Arc::new(completed)
+            },
+        );
+        let all = self.by_process.entry(provider.guid).or_default();
+        all.extend(processes.iter().map(|process| (*process, Arc::clone(&completed))));
+    }
+
+    /// Returns the addresses of network adapters that the trace contains.
+    pub(crate) const fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// Adds addresses of network adapters.
+    pub(crate) fn add_addresses(&mut self, addresses: &Addresses) {
+        self.addresses.extend(addresses.iter());
     }
 
     /// Returns the providers in GUID order. A provider with a separate control GUID is returned

@@ -1,6 +1,7 @@
 //! A provider that a manifest or an image describes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use etw_wire::Guid;
@@ -24,6 +25,8 @@ pub struct Provider {
     /// The channels by their numbers.
     pub(crate) channels: BTreeMap<u8, Channel>,
     pub(crate) events: HashMap<(u16, u8), EventDefinition>,
+    /// The ids and versions of the events that the trace's manifests define differently.
+    pub(crate) ambiguous: BTreeSet<(u16, u8)>,
 }
 
 /// A channel of a provider.
@@ -81,21 +84,24 @@ impl Provider {
             self.channels.entry(*value).or_insert_with(|| channel.clone());
         }
         for (key, event) in &other.events {
-            self.events.entry(*key).or_insert_with(|| event.clone());
+            if let Entry::Vacant(place) = self.events.entry(*key) {
+                place.insert(event.clone());
+                self.ambiguous.extend(other.ambiguous.get(key));
+            }
         }
     }
 
-    /// Returns the ids and versions, in order, of the events whose fields differ in another
-    /// definition of the same provider.
-    pub(crate) fn contradictions(&self, other: &Self) -> Vec<(u16, u8)> {
-        let differs = |key: &(u16, u8), event: &EventDefinition| {
-            let known = self.events.get(key);
-            known.is_some_and(|known| known.schema.fields != event.schema.fields)
+    /// Adds what only another manifest of the same event source contains, and marks the events that
+    /// both define differently. Returns the ids and versions of those that were not marked before.
+    pub(crate) fn combine(&mut self, other: &Self) -> Vec<(u16, u8)> {
+        let differs = |(key, event): &(&(u16, u8), &EventDefinition)| {
+            self.events.get(key).is_some_and(|known| known != *event)
         };
-        let all = other.events.iter();
-        let mut found: Vec<_> =
-            all.filter(|(key, event)| differs(key, event)).map(|(key, _)| *key).collect();
+        let mut found: Vec<(u16, u8)> =
+            other.events.iter().filter(differs).map(|(key, _)| *key).collect();
         found.sort_unstable();
+        self.complete(other);
+        found.retain(|key| self.ambiguous.insert(*key));
         found
     }
 

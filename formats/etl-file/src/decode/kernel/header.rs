@@ -2,6 +2,7 @@
 
 use etw_wire::Guid;
 
+use crate::code_page::CodePage;
 use crate::cursor::Cursor;
 use crate::layout::{self, wpp_flags};
 use crate::read::{EventRef, PointerSize, RecordRef, pointer_size};
@@ -58,6 +59,8 @@ pub struct RecordHeader {
     pub wpp: Wpp,
     /// The offset of the payload in the record.
     pub payload: usize,
+    /// The code page of 8-bit text, which no header states.
+    pub code_page: CodePage,
 }
 
 /// The instance of a classic event.
@@ -116,7 +119,7 @@ impl RecordHeader {
         Some(Self { pointer_size: record.pointer_size(), ..header })
     }
 
-    const fn new(form: Form, pointer_size: PointerSize) -> Self {
+    fn new(form: Form, pointer_size: PointerSize) -> Self {
         Self {
             form,
             pointer_size,
@@ -134,6 +137,7 @@ impl RecordHeader {
             instance: None,
             wpp: Wpp { flags: 0, sequence: None, component: None },
             payload: 0,
+            code_page: CodePage::default(),
         }
     }
 

@@ -17,11 +17,14 @@ use std::sync::Arc;
 
 use etw_wire::Guid;
 
+use crate::addresses::{Address, address};
+use crate::code_page::CodePage;
+use crate::decode::catalog::Catalog;
 pub use crate::decode::mof::{Class, Classes, Event, Field, MofErrorKind, Type};
 use crate::decode::wpp::{self, Format, Formats};
 use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
 pub use crate::layout::wpp_flags;
-use crate::read::{EventRef, PointerSize, RecordRef};
+use crate::read::{EventRef, OtherKind, PointerSize, RecordRef};
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;
 pub use header::{Form, RecordHeader};
@@ -124,6 +127,7 @@ impl Record {
                 process: self.process_id,
                 sequence: self.header.wpp.sequence,
                 pointer_size: self.pointer_size,
+                code_page: self.header.code_page,
             },
         );
         self.problems.extend(match expanded.error {
@@ -254,17 +258,21 @@ fn class_of_event(event: &EventRef<'_>) -> Option<&'static Class> {
 }
 
 /// Decodes an event record by its class. Returns `None` if the class is unknown.
-pub fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
+pub fn decode_event(
+    event: &EventRef<'_>,
+    classes: &Classes,
+    code_page: CodePage,
+) -> Option<Record> {
     let is_classic = event.descriptor.id == 0 && event.item(ext_type::EVENT_SCHEMA_TL).is_none();
     let class =
         class_of_event(event).or_else(|| classes.get(event.provider).filter(|_| is_classic));
-    let header = RecordHeader::of_event(event);
+    let header = RecordHeader { code_page, ..RecordHeader::of_event(event) };
     Some(classified_by(Some(class?), header, event.user_data))
 }
 
 /// Returns true if an event record was decoded with a schema.
 pub const fn is_described(decoded: &Decoded) -> bool {
-    decoded.event_name.is_some() || !decoded.fields.is_empty()
+    decoded.event_name.is_some() || decoded.message.is_some() || !decoded.fields.is_empty()
 }
 
 /// Returns an event record as decoded or, if its class is known, as an event of its class.
@@ -272,9 +280,9 @@ pub fn or_by_class(
     decoded: Decoded,
     event: &EventRef<'_>,
     clock: &Clock,
-    classes: &Classes,
+    catalog: &Catalog,
 ) -> Decoded {
-    let Some(found) = decode_event(event, classes) else {
+    let Some(found) = decode_event(event, catalog.classes(), catalog.code_page()) else {
         return decoded;
     };
     let found = found.into_decoded(clock, event.processor, event.timestamp);
@@ -295,7 +303,7 @@ const THREAD_GROUP: u8 = 0x05;
 /// Decodes a payload with an event's layouts. Returns `None` if the version is unknown.
 fn attempt(event: &Event, header: &RecordHeader, payload: &[u8]) -> Option<payload::Attempt> {
     let version = u8::try_from(header.version).ok()?;
-    payload::decode(&event.of_version(version), payload, header.pointer_size)
+    payload::decode(&event.of_version(version), payload, header.pointer_size, header.code_page)
 }
 
 /// Returns the class of a record.
@@ -324,7 +332,30 @@ fn event_of(record: &RecordRef<'_>) -> Option<(&'static Event, RecordHeader, usi
     Some((class_of(&header)?.event(header.opcode)?, header, start))
 }
 
-/// Replaces the hardware addresses in a decoded record, and returns its payload with zeros in their
+/// Returns true if a record's class has events with the addresses of network adapters.
+pub fn can_have_hardware_addresses(record: &RecordRef<'_>) -> bool {
+    let class = match record.kind() {
+        None => record.event_without_time().map(|event| event.provider),
+        Some(OtherKind::Classic { class }) => Some(class),
+        Some(OtherKind::System { hook } | OtherKind::CompactSystem { hook }) => {
+            classes::by_hook(hook).map(|class| class.guid)
+        }
+        _ => None,
+    };
+    class.is_some_and(classes::has_hardware_addresses)
+}
+
+/// Returns the addresses in the fields of a record that contain the address of a network adapter.
+pub fn hardware_addresses(record: &RecordRef<'_>) -> Vec<Address> {
+    let found = event_of(record).and_then(|(event, header, start)| {
+        let payload = record.bytes.get(start..)?;
+        let places = attempt(event, &header, payload)?.hardware.into_iter();
+        Some(places.filter_map(|place| address(payload.get(place)?)).collect())
+    });
+    found.unwrap_or_default()
+}
+
+/// Replaces the hardware addresses in a decoded record, and returns its bytes with zeros in their
 /// place. Returns `None` if it has none. If no layout fits, hides the whole payload.
 pub fn hide_hardware_addresses(record: &RecordRef<'_>, decoded: &mut Decoded) -> Option<Vec<u8>> {
     if !classes::has_hardware_addresses(decoded.provider) {
@@ -351,7 +382,7 @@ pub fn hide_hardware_addresses(record: &RecordRef<'_>, decoded: &mut Decoded) ->
     }
     let leftover = payload.len().saturating_sub(decoded.leftover.len());
     decoded.leftover = payload.get(leftover..).unwrap_or_default().to_vec();
-    Some(payload)
+    Some([record.bytes.get(..start)?, &payload].concat())
 }
 
 /// Returns the offsets of clock readings and durations in a record's payload, as [`decode()`] finds
@@ -480,7 +511,7 @@ mod tests {
                 },
                 ..Event::default()
             };
-            let found = decode_event(&event.view(), &Classes::default());
+            let found = decode_event(&event.view(), &Classes::default(), CodePage::default());
             found.map(|found| [found.class_name, found.event_name].map(Option::unwrap_or_default))
         };
         let expected = ["Process", "Start"].map(Arc::from);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use etw_wire::Guid;
 
 use super::lznt1;
+use crate::code_page::CodePage;
 use crate::cursor::{Cursor, utf16_until_nul};
 use crate::decode::mof::{Layout, Type};
 use crate::decode::{Fields, PayloadError, PayloadErrorKind, Sid, Value};
@@ -77,6 +78,7 @@ pub fn decode<'a>(
     layouts: &(impl Iterator<Item = &'a Layout> + Clone),
     payload: &[u8],
     stated: PointerSize,
+    code_page: CodePage,
 ) -> Option<Attempt> {
     let other = match stated {
         PointerSize::Four => PointerSize::Eight,
@@ -86,7 +88,7 @@ pub fn decode<'a>(
     for no_sid in [NoSid::FourBytes, NoSid::Structure] {
         for pointer_size in [stated, other] {
             for known in layouts.clone() {
-                let attempt = attempt(known, payload, pointer_size, no_sid);
+                let attempt = attempt(known, payload, pointer_size, code_page, no_sid);
                 let fit = attempt.fit(payload.len());
                 if fit == Fit::Exact {
                     return Some(attempt);
@@ -100,9 +102,15 @@ pub fn decode<'a>(
     best.map(|(_, attempt)| attempt)
 }
 
-fn attempt(known: &Layout, payload: &[u8], pointer_size: PointerSize, no_sid: NoSid) -> Attempt {
-    let mut reader =
-        Reader { c: Cursor::new(payload), pointer_size, no_sid, clean: true, count: 0 };
+fn attempt(
+    known: &Layout,
+    payload: &[u8],
+    pointer_size: PointerSize,
+    code_page: CodePage,
+    no_sid: NoSid,
+) -> Attempt {
+    let c = Cursor::new(payload);
+    let mut reader = Reader { c, pointer_size, code_page, no_sid, clean: true, count: 0 };
     let mut fields = Fields::with_capacity(known.fields.len());
     let mut error = None;
     let mut used = 0;
@@ -134,6 +142,7 @@ fn attempt(known: &Layout, payload: &[u8], pointer_size: PointerSize, no_sid: No
 struct Reader<'a> {
     c: Cursor<'a>,
     pointer_size: PointerSize,
+    code_page: CodePage,
     no_sid: NoSid,
     clean: bool,
     /// The last 32-bit number, which is the count of the GUIDs after it.
@@ -170,7 +179,7 @@ impl Reader<'_> {
             Type::CountedAnsi => {
                 let size = present(c.u16())?;
                 let bytes = present(c.take(size.into()))?;
-                Value::Text(String::from_utf8_lossy(bytes).into_owned())
+                Value::Text(self.code_page.decode(bytes))
             }
             Type::CountedUtf16 => {
                 let size = present(c.u16())?;
@@ -194,7 +203,11 @@ impl Reader<'_> {
                 let size = usize::try_from(self.count).ok().filter(|size| *size <= MAX_TEXT);
                 let text = size.and_then(|size| lznt1::decompress(bytes, size));
                 let text = text.ok_or(PayloadErrorKind::Compressed)?;
-                Value::Text(utf16_until_nul(&text))
+                // XML in UTF-16 starts with an ASCII character, and thus with a byte and a zero.
+                Value::Text(match text.get(1) {
+                    Some(0) => utf16_until_nul(&text),
+                    _ => self.code_page.decode(text.split(|byte| *byte == 0).next().unwrap_or(&[])),
+                })
             }
             Type::Rest => Value::Binary(present(c.take(c.rest().len()))?.to_vec()),
             Type::Ipv4 => Value::Ipv4(Ipv4Addr::from(present(c.array::<4>())?)),
@@ -300,7 +313,7 @@ impl Reader<'_> {
         let length = rest.iter().position(|&byte| byte == 0);
         self.clean &= length.is_some();
         let text = present(self.c.take(length.unwrap_or(rest.len())))?;
-        let text = String::from_utf8_lossy(text).into_owned();
+        let text = self.code_page.decode(text);
         self.c.take(1);
         Ok(Value::Text(text))
     }
@@ -355,7 +368,7 @@ mod tests {
 
     /// Decodes a payload with a layout of these fields.
     fn decoded(fields: &'static str, payload: &[u8], stated: PointerSize) -> Attempt {
-        decode(&std::iter::once(&layout_of(fields)), payload, stated).unwrap()
+        decode(&std::iter::once(&layout_of(fields)), payload, stated, CodePage::default()).unwrap()
     }
 
     /// Returns the values, the pointer size and the number of used bytes.
@@ -449,7 +462,7 @@ mod tests {
     /// Returns true if one interpretation of a payload is clean.
     fn is_clean(fields: &'static str, payload: &[u8]) -> bool {
         let known = layout_of(fields);
-        attempt(&known, payload, Four, NoSid::FourBytes).clean
+        attempt(&known, payload, Four, CodePage::default(), NoSid::FourBytes).clean
     }
 
     #[test]
@@ -488,7 +501,7 @@ mod tests {
         assert_eq!((&values[0], used), (&Value::Null, 24));
         let sid = |no_sid| {
             let known = layout_of(SID);
-            let (values, ..) = whole(attempt(&known, &payload, Eight, no_sid));
+            let (values, ..) = whole(attempt(&known, &payload, Eight, CodePage::default(), no_sid));
             matches!(values[..], [Value::Sid(_)])
         };
         assert!(!sid(NoSid::FourBytes));

@@ -126,7 +126,7 @@ pub enum Type {
     /// address's length.
     #[serde(skip)]
     Hardware(u16),
-    /// LZNT1-compressed UTF-16 text up to the end of the record; the 32-bit number before it is its
+    /// LZNT1-compressed text, in UTF-16 or 8-bit, up to the end of the record; the 32-bit number before it is its
     /// size in bytes.
     Compressed,
     /// The bytes up to the end of the record.

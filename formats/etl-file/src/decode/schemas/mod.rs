@@ -21,6 +21,7 @@ use super::catalog::{self, Catalog, Channel, EventDefinition, Provider};
 use super::payload::Fields;
 use super::schema::{Schema, ValueMap};
 use super::value::Value;
+use crate::addresses::Addresses;
 use crate::cursor::Cursor;
 use crate::layout::{self, Form};
 use crate::read::{ReadError, TraceFile, parse_event};
@@ -41,6 +42,8 @@ const MAP_INFO: u8 = 33;
 
 /// The maximum total size in bytes of a trace's schemas.
 const MAX_BYTES: usize = 16 << 20;
+/// The maximum number of different sets of manifests that processes can write for an event source.
+const MAX_COMBINATIONS: usize = 256;
 /// The maximum number of defects to list.
 const MAX_DEFECTS: usize = 32;
 
@@ -107,11 +110,12 @@ pub enum Defect {
         /// The part.
         why: Skipped,
     },
-    /// The manifests of an event source contradict each other about an event. The last manifest in
-    /// the trace is used.
+    /// The manifests of an event source contradict each other about an event. The events of each
+    /// process are decoded by its own manifest.
     #[error(
-        "the trace's manifests of provider {provider} describe the fields of event {id} version \
-         {version} differently; the last one is used"
+        "the trace's manifests of provider {provider} describe event {id} version {version} \
+         differently; the manifest of its process is used, and events of processes without one are \
+         marked"
     )]
     Contradiction {
         /// The provider.
@@ -168,12 +172,14 @@ pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadE
 type Written = ((Guid, u32), ((u8, u8), usize));
 
 /// The origin of a complete manifest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Source {
     /// The position of the manifest among the trace's manifests.
     number: usize,
     /// The provider, and the process that wrote it first.
     writer: (Guid, u32),
+    /// The processes that wrote it.
+    processes: BTreeSet<u32>,
 }
 
 /// Collects the schemas of a trace.
@@ -301,8 +307,17 @@ impl Collector {
             }
             if !self.manifests.contains_key(&whole) && self.has_room(whole.len()) {
                 let number = self.manifests.len();
-                let source = Source { number, writer: key };
-                self.manifests.insert(whole, source);
+                let source = Source { number, writer: key, processes: BTreeSet::new() };
+                self.manifests.insert(whole.clone(), source);
+            }
+            let (_, process) = key;
+            let is_new =
+                self.manifests.get(&whole).is_some_and(|one| !one.processes.contains(&process));
+            if is_new
+                && self.has_room(size_of_val(&process))
+                && let Some(source) = self.manifests.get_mut(&whole)
+            {
+                source.processes.insert(process);
             }
         }
     }
@@ -358,6 +373,7 @@ impl Collector {
         let mut manifests: Vec<_> = self.manifests.into_iter().collect();
         // The last manifest comes first, because it takes precedence.
         manifests.sort_unstable_by_key(|(_, source)| Reverse(source.number));
+        let mut sources: BTreeMap<Guid, Manifests> = BTreeMap::new();
         for (xml, source) in manifests {
             let (provider, process) = source.writer;
             match read_lenient(&String::from_utf8_lossy(&xml)) {
@@ -367,11 +383,15 @@ impl Collector {
                         schemas.defect(Defect::Part { provider, process, why });
                     }
                     for one in catalog::providers(&lenient.manifest) {
-                        schemas.add_source(one);
+                        let all = sources.entry(one.guid).or_default();
+                        all.push((Arc::new(one), source.processes.clone()));
                     }
                 }
                 Err(why) => schemas.defect(Defect::Manifest { provider, process, why }),
             }
+        }
+        for manifests in sources.values() {
+            schemas.add_source(manifests);
         }
         for (key, assembly) in self.pending {
             // Each session gets a copy of the manifest. Copies can be interleaved or truncated.
@@ -386,6 +406,10 @@ impl Collector {
         schemas
     }
 }
+
+/// The manifests of an event source, the last one in the trace first, each with the processes that
+/// wrote it.
+type Manifests = Vec<(Arc<Provider>, BTreeSet<u32>)>;
 
 /// A trace's maps, by provider and name.
 #[derive(Default)]
@@ -477,6 +501,9 @@ pub struct Schemas {
     providers: Vec<Provider>,
     /// The providers from manifests.
     sources: BTreeMap<Guid, Provider>,
+    /// The providers of some processes, whose manifests differ from those of others.
+    by_process: Vec<(Arc<Provider>, Vec<u32>)>,
+    addresses: Addresses,
     counts: Counts,
     defects: Vec<Defect>,
 }
@@ -487,9 +514,18 @@ impl Schemas {
         for provider in &self.providers {
             catalog.complete(provider);
         }
+        let guids: BTreeSet<Guid> =
+            self.by_process.iter().map(|(provider, _)| provider.guid).collect();
+        let loaded: Vec<Provider> =
+            guids.iter().filter_map(|guid| catalog.provider(*guid).cloned()).collect();
+        for (provider, processes) in &self.by_process {
+            let loaded = loaded.iter().find(|loaded| loaded.guid == provider.guid);
+            catalog.add_of_processes(loaded, provider, processes);
+        }
         for provider in self.sources.values() {
             catalog.complete(provider);
         }
+        catalog.add_addresses(&self.addresses);
     }
 
     /// Returns the numbers of schemas of each kind.
@@ -504,19 +540,40 @@ impl Schemas {
         &self.defects
     }
 
-    /// Adds an event source. If the source is already known, adds only the parts that its earlier
-    /// manifests lack; programs can write different manifests for the same source.
-    fn add_source(&mut self, provider: Provider) {
-        let guid = provider.guid;
-        let Some(known) = self.sources.get_mut(&guid) else {
-            self.sources.insert(guid, provider);
+    /// Adds an event source. Programs can write different manifests for the same source: each
+    /// process's applies to its own events, and all of them together to those of other processes.
+    fn add_source(&mut self, manifests: &Manifests) {
+        let all = (0..manifests.len()).collect::<Vec<_>>();
+        let Some((source, contradictions)) = combined(manifests, &all) else {
             return;
         };
-        let contradictions = known.contradictions(&provider);
-        known.complete(&provider);
+        let guid = source.guid;
         for (id, version) in contradictions {
             self.defect(Defect::Contradiction { provider: guid, id, version });
         }
+        if manifests.iter().any(|(one, _)| **one != source) {
+            let mut of_process: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+            for (number, (_, processes)) in manifests.iter().enumerate() {
+                for process in processes {
+                    of_process.entry(*process).or_default().push(number);
+                }
+            }
+            let mut together: BTreeMap<Vec<usize>, Vec<u32>> = BTreeMap::new();
+            for (process, numbers) in of_process {
+                together.entry(numbers).or_default().push(process);
+            }
+            let together = together.into_iter().take(MAX_COMBINATIONS);
+            self.by_process.extend(together.filter_map(|(numbers, processes)| {
+                let (provider, _) = combined(manifests, &numbers)?;
+                Some((Arc::new(provider), processes))
+            }));
+        }
+        self.sources.insert(guid, source);
+    }
+
+    /// Adds the addresses of the trace's network adapters.
+    pub(crate) fn with_addresses(self, addresses: Addresses) -> Self {
+        Self { addresses, ..self }
     }
 
     fn defect(&mut self, defect: Defect) {
@@ -525,6 +582,16 @@ impl Schemas {
             self.defects.push(defect);
         }
     }
+}
+
+/// Returns what some of the manifests of an event source define together, and the ids and versions
+/// of the events that they define differently.
+fn combined(manifests: &Manifests, numbers: &[usize]) -> Option<(Provider, Vec<(u16, u8)>)> {
+    let mut parts = numbers.iter().filter_map(|number| manifests.get(*number));
+    let (first, _) = parts.next()?;
+    let mut all = Provider::clone(first);
+    let contradictions = parts.flat_map(|(part, _)| all.combine(part)).collect();
+    Some((all, contradictions))
 }
 
 impl fmt::Display for Counts {
@@ -583,7 +650,7 @@ mod tests {
         assert_eq!(collector.bytes, bytes, "nothing new");
         assert_eq!((collector.manifests.len(), collector.complete.len()), (1, 1));
         collector.chunk(writer(2), &chunk((1, 0), b"one"));
-        assert_eq!(collector.bytes, bytes + size_of::<Written>());
+        assert_eq!(collector.bytes, bytes + size_of::<Written>() + size_of::<u32>());
         assert_eq!((collector.manifests.len(), collector.complete.len()), (1, 2));
         collector.chunk(writer(2), &chunk((1, 1), b"two"));
         assert_eq!((collector.manifests.len(), collector.complete.len()), (2, 3));

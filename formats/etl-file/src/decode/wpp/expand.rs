@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::item::{ArgumentError, Item};
 use super::tmf::Format;
+use crate::code_page::CodePage;
 use crate::cursor::Cursor;
 use crate::decode::payload::Fields;
 use crate::decode::printf::{Argument, Spec, put};
@@ -23,6 +24,8 @@ pub struct Header {
     pub sequence: Option<u32>,
     /// The pointer size of the arguments.
     pub pointer_size: PointerSize,
+    /// The code page of 8-bit arguments.
+    pub code_page: CodePage,
 }
 
 /// A message with its arguments inserted.
@@ -73,7 +76,8 @@ impl Format {
                 break;
             }
             let mut ahead = c;
-            let found = argument.item.read(&mut ahead, header.pointer_size, argument.style);
+            let Header { pointer_size, code_page, .. } = header;
+            let found = argument.item.read(&mut ahead, pointer_size, code_page, argument.style);
             let Some((value, shown)) = found else {
                 error = Some(ArgumentError::Truncated { number });
                 break;

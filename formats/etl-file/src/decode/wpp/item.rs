@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use etw_wire::{Guid, NtStatus};
 
-use crate::cursor::{Cursor, eight_bit};
+use crate::code_page::CodePage;
+use crate::cursor::Cursor;
 use crate::decode::printf::{Argument, signed};
 use crate::decode::value::{Sid, Value};
 use crate::read::PointerSize;
@@ -185,7 +186,13 @@ impl Item {
 
     /// Reads an argument. Returns `None` if bytes are missing or the type is unknown.
     #[expect(clippy::too_many_lines, reason = "there is one arm for each type")]
-    pub fn read(&self, c: &mut Cursor<'_>, pointer: PointerSize, style: Style) -> Option<Read> {
+    pub fn read(
+        &self,
+        c: &mut Cursor<'_>,
+        pointer: PointerSize,
+        code_page: CodePage,
+        style: Style,
+    ) -> Option<Read> {
         Some(match self {
             Self::Integer { size, .. } => {
                 let number = unsigned(c, *size)?;
@@ -216,10 +223,10 @@ impl Item {
             Self::Characters => {
                 let bytes: [u8; 4] = c.array()?;
                 let number = u32::from_le_bytes(bytes);
-                let text = eight_bit(&bytes);
+                let text = code_page.decode(&bytes);
                 of_text(Value::Text(text.clone()), text, Some((number.into(), 4)))
             }
-            Self::Ansi => text(eight_bit(c.until_nul()?)),
+            Self::Ansi => text(code_page.decode(c.until_nul()?)),
             Self::Wide => {
                 let (units, _) = c.rest().as_chunks::<2>();
                 let length = units.iter().position(|unit| *unit == [0, 0])?;
@@ -229,7 +236,7 @@ impl Item {
             }
             Self::CountedAnsi => {
                 let length = c.u16()?;
-                text(eight_bit(c.take(length.into())?))
+                text(code_page.decode(c.take(length.into())?))
             }
             Self::CountedWide => {
                 let length = c.u16()?;

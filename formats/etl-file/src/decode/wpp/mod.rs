@@ -27,7 +27,7 @@ pub use manifest::Converted;
 pub use tmf::Format;
 pub use tmf::{Defect, DefectKind};
 
-use crate::cursor::eight_bit;
+use crate::code_page::CodePage;
 use crate::input;
 
 /// Message formats, by GUID and number.
@@ -147,7 +147,7 @@ impl Formats {
             }
         })?;
         // Older tools write in their machine's code page.
-        let text = etw_manifest::text(&bytes).unwrap_or_else(|| eight_bit(&bytes));
+        let text = etw_manifest::text(&bytes).unwrap_or_else(|| CodePage::default().decode(&bytes));
         let defects = self.add_text(&text).into_iter();
         Ok(defects.map(|defect| SkippedFormat { path: path.to_owned(), defect }).collect())
     }

@@ -179,10 +179,12 @@ fn of_texts<'a>(
     Ok(Some(out.0))
 }
 
-/// Writes a `MESSAGE_RESOURCE_ENTRY`.
+/// Writes a `MESSAGE_RESOURCE_ENTRY`. mc.exe writes a line feed of the manifest as a carriage return
+/// and a line feed; what it does with other control characters is unknown, and they stay as they are.
 fn entry(out: &mut Bytes, text: &str) -> Result<(), TryFromIntError> {
     const UNICODE: u16 = 1;
     const HEAD: usize = 4;
+    let text = &text.replace("\r\n", "\n").replace('\n', "\r\n");
     let units = text.encode_utf16().count() + "\r\n\0".len();
     let size = (HEAD + units * 2).next_multiple_of(4);
     out.u16(u16::try_from(size)?);
