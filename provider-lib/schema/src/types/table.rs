@@ -261,8 +261,7 @@ impl Scalar {
     }
 
     /// Returns whether values of the type are text.
-    #[must_use]
-    pub fn is_text(self) -> bool {
+    pub(crate) fn is_text(self) -> bool {
         self.row().is_text || matches!(self, Self::CStr | Self::Utf16CStr)
     }
 
