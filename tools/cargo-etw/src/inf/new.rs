@@ -15,7 +15,7 @@ use super::{
     examine::examine_apart,
 };
 use crate::{
-    at_hand::AtHand,
+    at_hand::{self, AtHand},
     manifest,
     options::{optional, required},
 };
@@ -79,10 +79,13 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
              the installation, {remedy}"
         );
     }
+    if let Some(missing) = driver.missing_resources()? {
+        eprintln!("warning: {missing}");
+    }
     for session in sessions(&providers) {
         eprintln!("note: only Windows 11 and later add the session {session}, at the next boot");
     }
-    if manifest::has_manifest_events(&driver.declarations()?) {
+    if at_hand::has_manifest_events(&driver.declarations()?) {
         eprintln!(
             "note: the INF file registers the provider with the image in the driver store; to \
              register the manifest on a machine without the driver, run `{}`",
