@@ -183,9 +183,11 @@ pub fn pass_time(context: &Context, until: i64) {
     }
     let host = context.host();
     let mut work = 0;
+    let mut is_idle = !context.has_company();
     loop {
         if work < WORK_AT_A_TIME && host.run_work(context.thread(), context.call()) {
             work += 1;
+            is_idle = false;
             continue;
         }
         work = 0;
@@ -193,6 +195,10 @@ pub fn pass_time(context: &Context, until: i64) {
             Some(due) => host.fire_timers(context.thread(), context.call(), due),
             None => break,
         }
+        is_idle = false;
+    }
+    if is_idle && host.next_due().is_none() {
+        context.thread().note_idle_wait();
     }
     host.fire_timers(context.thread(), context.call(), until);
 }

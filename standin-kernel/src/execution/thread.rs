@@ -34,6 +34,9 @@ use crate::ground::{
 /// The number of a thread's most recent calls that a bugcheck reports.
 const HISTORY: usize = 16;
 
+/// The number of waits in a row, with nothing else to run, after which driver code is stopped.
+const MAX_IDLE_WAITS: u32 = 20_000;
+
 /// The bugcheck code for driver code that runs forever below `DISPATCH_LEVEL`.
 pub(super) const THREAD_STUCK_IN_DEVICE_DRIVER: u32 = 0xEA;
 
@@ -105,6 +108,9 @@ pub struct Thread {
     in_progress: RefCell<Vec<Call>>,
     /// The number of calls to the kernel that this thread's drivers made.
     calls: Cell<u64>,
+    /// The number of calls at the last wait during which nothing else happened, and the number of such
+    /// waits in a row.
+    idle_waits: Cell<(u64, u32)>,
     /// The processor on which the thread runs.
     processor: u16,
     /// The baton and the thread's index, if threads take turns.
@@ -184,6 +190,7 @@ impl Thread {
             history: RefCell::new(VecDeque::with_capacity(HISTORY)),
             in_progress: RefCell::default(),
             calls: Cell::new(0),
+            idle_waits: Cell::default(),
             processor,
             baton,
             stacks,
@@ -306,21 +313,38 @@ impl Thread {
         self.in_progress.borrow_mut().push(call);
         self.watch.note_step();
         if self.watch.is_over() {
-            let backtrace = self.backtrace();
-            let place = self.explain(&backtrace).place;
-            self.bugcheck(
-                THREAD_STUCK_IN_DEVICE_DRIVER,
-                [0; 4],
-                format!(
-                    "driver code ran for {:?} of processor time at {} and did not return; its last \
-                     call is {name} from {place}",
-                    self.watch.limit_with_calls(),
-                    call.irql
-                ),
-                &backtrace,
-            );
+            let limit = self.watch.limit_with_calls();
+            self.stop_stuck(&format!("ran for {limit:?} of processor time"));
         }
         call
+    }
+
+    /// Bugchecks because driver code does not return. `what` completes "driver code".
+    fn stop_stuck(&self, what: &str) -> ! {
+        let backtrace = self.backtrace();
+        let place = self.explain(&backtrace).place;
+        let Call { name, irql, .. } = self.call.get();
+        self.bugcheck(
+            THREAD_STUCK_IN_DEVICE_DRIVER,
+            [0; 4],
+            format!(
+                "driver code {what} at {irql} and did not return; its last call is {name} from {place}"
+            ),
+            &backtrace,
+        );
+    }
+
+    /// Records that the running routine waited and nothing else happened meanwhile. Bugchecks if the
+    /// driver only does that: nothing is left that could end its loop.
+    pub(super) fn note_idle_wait(&self) {
+        let (calls, waits) = self.idle_waits.get();
+        let waits = if self.calls.get() == calls + 1 { waits + 1 } else { 1 };
+        self.idle_waits.set((self.calls.get(), waits));
+        if waits == MAX_IDLE_WAITS {
+            self.stop_stuck(&format!(
+                "waited {waits} times in a row, without another call and with nothing else to run,"
+            ));
+        }
     }
 
     /// Records that the routine of the last call returns.

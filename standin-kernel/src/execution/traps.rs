@@ -28,7 +28,7 @@ use crate::ground::{
     memory, processor_block,
     rule::Rule,
     signals::{self, Trap},
-    system_calls,
+    system_calls, unprovided,
 };
 
 /// The size in bytes of the stack on which a trapped thread reports, which must be large enough for
@@ -105,9 +105,14 @@ fn report(thread: &Thread, trap: Trap) -> ! {
         } else {
             format!("used at {place}")
         };
+        let module = name.split('!').next().unwrap_or_default();
+        let why = unprovided::framework(module).map_or_else(
+            || "the stand-in kernel does not provide it".to_owned(),
+            |what| format!("the stand-in kernel does not run {what}"),
+        );
         thread.stop_at(
             Rule::NotProvided,
-            format!("{} was {use_of_it}; the stand-in kernel does not provide it", Escaped(&name)),
+            format!("{} was {use_of_it}; {why}", Escaped(&name)),
             &backtrace,
         );
     }

@@ -187,6 +187,10 @@ fn driver(driver: &SelectedDriver) -> Vec<Requirement> {
     // declaration.
     requirement.is_optional = declared.is_ok();
     requirements.push(requirement);
+    if let Ok(Some(remedy)) = driver.missing_resources() {
+        requirements
+            .push(Requirement::new("event resources", "run, package, Windows", None, &remedy));
+    }
     let inf = driver.inf();
     let (found, remedy) = match &inf {
         Ok(found) => {

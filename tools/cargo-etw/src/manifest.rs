@@ -21,7 +21,6 @@ use wdk_etw_build::{
     declaration::{self, Files},
     import, manifest_in, manifest_of_all, package_folder,
 };
-use wdk_etw_schema::Encoding;
 
 use crate::{
     configuration,
@@ -521,11 +520,4 @@ fn import(path: &Path, out: Option<&Path>) -> Result<()> {
         None => print!("{}", imported.source),
     }
     Ok(())
-}
-
-/// Returns whether a driver has events that can only be decoded with a manifest or resources.
-pub fn has_manifest_events(declarations: &[Declaration]) -> bool {
-    let providers = declarations.iter().flat_map(|one| &one.providers);
-    let mut events = providers.flat_map(|provider| &provider.events);
-    events.any(|event| event.encoding == Encoding::Manifest)
 }

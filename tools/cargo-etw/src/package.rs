@@ -1,6 +1,7 @@
 //! `cargo etw package`: builds a driver package for a test machine without the WDK.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -263,18 +264,11 @@ fn check_resources(
     declarations: &[Declaration],
     image: &Path,
 ) -> Result<()> {
-    if !manifest::has_manifest_events(declarations) {
+    if !selected_driver::has_manifest_events(declarations) {
         return Ok(());
     }
-    let described = selected_driver::described(image).with_context(|| {
-        let file = declarations.first().map(|one| driver.named(&one.path));
-        format!(
-            "{} has events with ids, which Windows decodes with resources in the image; call \
-             `wdk_etw_build::compile(…)` in the driver's build.rs for {}",
-            driver.driver.package,
-            file.unwrap_or_default()
-        )
-    })?;
+    let described =
+        selected_driver::described(image).with_context(|| driver.no_resources(declarations))?;
     let providers = declarations.iter().flat_map(|one| &one.providers);
     for provider in providers {
         let has_events = provider
@@ -295,20 +289,23 @@ fn check_resources(
 
 /// Warns about imported routines that belong to a static library of the WDK.
 fn check_imports(image: &[u8], path: &Path) {
-    let mut libraries: Vec<&str> = driver_build::STATIC_LIBRARIES
-        .into_iter()
-        .filter(|library| {
-            let name = library.as_bytes();
-            image.windows(name.len()).any(|bytes| bytes == name)
+    // The stand-ins import such routines as if from a module with the library's name.
+    let end = b".lib\0";
+    let libraries: BTreeSet<String> = (0..image.len())
+        .filter(|at| image[*at..].starts_with(end))
+        .map(|at| {
+            let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+            let length = image[..at].iter().rev().take_while(is_letter).count();
+            String::from_utf8_lossy(&image[at - length..at + 4]).into_owned()
         })
+        .filter(|name| name != ".lib")
         .collect();
-    libraries.sort_unstable();
     if !libraries.is_empty() {
         eprintln!(
             "warning: {} uses routines of {}, which Windows does not export, so Windows will not \
              load this image; build the driver with the WDK, which links these routines",
             path.display(),
-            libraries.join(" and ")
+            Vec::from_iter(libraries).join(" and ")
         );
     }
 }
@@ -424,7 +421,7 @@ fn descriptions(driver: &SelectedDriver, declarations: &[Declaration]) -> Result
     let providers = declarations.iter().flat_map(|one| &one.providers);
     let traced: Vec<Traced> = providers.map(Traced::declared).collect();
     let mut files = Vec::new();
-    if manifest::has_manifest_events(declarations) {
+    if selected_driver::has_manifest_events(declarations) {
         let made = manifest::of_declarations(declarations, &driver.installed())?;
         let text = etw_manifest::write(&made, "Written by `cargo etw package`.");
         let what = "the provider's manifest, for tools that need one";

@@ -2,6 +2,7 @@
 //! metadata, source and image.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -17,7 +18,7 @@ use etl_file::internals;
 use etw_manifest::{Manifest, resources::DecodeError};
 use serde_json::Value;
 use wdk_etw_build::declared_in;
-use wdk_etw_schema::Provider;
+use wdk_etw_schema::{Encoding, Provider};
 
 use crate::{configuration, options, source};
 
@@ -103,6 +104,13 @@ pub struct Declaration {
     pub providers: Vec<Provider>,
 }
 
+/// Returns whether a driver has events that can only be decoded with a manifest or resources.
+pub fn has_manifest_events(declarations: &[Declaration]) -> bool {
+    let providers = declarations.iter().flat_map(|one| &one.providers);
+    let mut events = providers.flat_map(|provider| &provider.events);
+    events.any(|event| event.encoding == Encoding::Manifest)
+}
+
 /// Adds the arguments that select the current driver.
 pub fn arguments(command: Command) -> Command {
     command
@@ -119,6 +127,11 @@ pub fn arguments(command: Command) -> Command {
             "FILE",
             "The Cargo.toml of the driver or of its workspace",
         ))
+        .arg(options::path(
+            "target-dir",
+            "FOLDER",
+            "The folder for build output [default: cargo's]",
+        ))
 }
 
 impl SelectedDriver {
@@ -126,7 +139,11 @@ impl SelectedDriver {
     pub fn select(matches: &ArgMatches) -> Result<Self> {
         let manifest: Option<PathBuf> = options::optional(matches, "manifest-path")?;
         let package: Option<String> = options::optional(matches, "package")?;
-        Self::find(manifest.as_deref(), package.as_deref())
+        let mut found = Self::find(manifest.as_deref(), package.as_deref())?;
+        if let Some(folder) = options::optional::<PathBuf>(matches, "target-dir")? {
+            found.driver = found.driver.with_target(&folder)?;
+        }
+        Ok(found)
     }
 
     /// Finds the driver in the same way as `cargo etw build`.
@@ -203,6 +220,33 @@ impl SelectedDriver {
             self.named(&self.driver.library)
         );
         Ok(found)
+    }
+
+    /// Returns the error in a driver whose build script does not add the resources with which Windows
+    /// decodes its events with ids.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the declarations cannot be read.
+    pub fn missing_resources(&self) -> Result<Option<String>> {
+        let declarations = self.declarations()?;
+        let script = self.driver.script.as_deref().map(fs::read_to_string);
+        let is_compiled =
+            script.is_some_and(|text| text.is_ok_and(|text| text.contains("wdk_etw_build")));
+        if is_compiled || !has_manifest_events(&declarations) {
+            return Ok(None);
+        }
+        Ok(Some(self.no_resources(&declarations)))
+    }
+
+    /// Returns the error message for an image without resources.
+    pub fn no_resources(&self, declarations: &[Declaration]) -> String {
+        let file = declarations.first().map(|one| self.named(&one.path)).unwrap_or_default();
+        format!(
+            "{} has events with ids, which Windows decodes with resources in the image; call \
+             `wdk_etw_build::compile(…)` in the driver's build.rs for {file}",
+            self.driver.package
+        )
     }
 
     /// Returns the driver's INF file, stamped (`.inf`) or not (`.inx`), if it has one.

@@ -58,6 +58,7 @@ pub fn provider_without_faulty_events(
     let mut module: Module = syn::parse2(module)?;
     configure::configure(&mut module, configuration)?;
     let mut errors = Errors::default();
+    let name_span = settings.name_span;
     let mut provider = Provider {
         guid: settings.guid,
         name: settings.name,
@@ -116,6 +117,7 @@ pub fn provider_without_faulty_events(
     {
         provider.autologger = errors.take(written.resolve(&provider));
     }
+    errors.take(check::name(&provider, name_span));
     check::keep_valid_events(&mut provider, &mut of_events);
     check::provider(&provider, &mut errors);
     if errors.is_empty() {

@@ -12,7 +12,7 @@ use super::{
     words::did_you_mean,
 };
 use crate::{
-    execution::schedule::Schedule,
+    execution::{identity::Identity, schedule::Schedule},
     ground::NtStatus,
     harness::{
         concurrent_work::Work,
@@ -21,6 +21,7 @@ use crate::{
         error::KernelError,
         file::File,
         kernel::Kernel,
+        process::Process,
         recording::{RecordedEvent, Recording},
         request::Request,
     },
@@ -145,8 +146,10 @@ impl Script {
         let result = take_all(steps, &mut hands, host, observer);
         let line = steps.last().map_or(0, |line| line.number);
         // The device is always removed, and the first error is returned.
-        let put_down =
-            hands.put_down().map_err(|error| ScriptError { line, problem: error.into() });
+        let put_down = hands
+            .put_down()
+            .and_then(|()| hands.end_processes())
+            .map_err(|error| ScriptError { line, problem: error.into() });
         result.and(put_down)
     }
 }
@@ -219,6 +222,11 @@ impl<'a> Host<'a> {
     }
 }
 
+/// The error of a step for a process that does not run.
+const NO_PROCESS: Problem = Problem::Order(
+    "the script started no process with this id; start it with `start-process` first",
+);
+
 /// The objects that a script has opened.
 #[derive(Default)]
 struct Hands {
@@ -227,6 +235,8 @@ struct Hands {
     last: Option<Completion>,
     /// The started requests, by name.
     started: BTreeMap<String, Request>,
+    /// The processes that run, by id.
+    processes: BTreeMap<u32, Process>,
     /// The events after the last expected event.
     events: Vec<RecordedEvent>,
 }
@@ -396,6 +406,27 @@ impl Hands {
             Step::Parameter(name, value) => {
                 host.kernel.set_parameter(host.service, name, value.clone());
             }
+            Step::StartProcess(id, image, command_line) => {
+                if self.processes.contains_key(id) {
+                    return Err(Problem::Order(
+                        "there is a process with this id already; end it with `end-process` first",
+                    ));
+                }
+                let identity = Identity { process: *id, thread: id.saturating_add(4) };
+                let status = match host.kernel.start_process(identity, image, command_line) {
+                    Ok(process) => {
+                        self.processes.insert(*id, process);
+                        NtStatus::SUCCESS
+                    }
+                    Err(KernelError::Status { status, .. }) => status,
+                    Err(error) => return Err(error.into()),
+                };
+                self.last = Some(Completion::failure(status));
+                return Ok(Some(format!("start of process {id}")));
+            }
+            Step::EndProcess(id) => self.processes.remove(id).ok_or(NO_PROCESS)?.end()?,
+            Step::StartThread(thread) => self.process(*thread)?.start_thread(thread.thread)?,
+            Step::EndThread(thread) => self.process(*thread)?.end_thread(thread.thread)?,
             Step::Remove => {
                 device?;
                 self.put_down()?;
@@ -411,6 +442,11 @@ impl Hands {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the process of a thread.
+    fn process(&self, thread: Identity) -> Result<&Process, Problem> {
+        self.processes.get(&thread.process).ok_or(NO_PROCESS)
     }
 
     fn no_such_request(&self, name: &str) -> Problem {
@@ -451,6 +487,11 @@ impl Hands {
     /// Closes the file, if one is open.
     fn close(&mut self) -> Result<(), KernelError> {
         self.file.take().map_or(Ok(()), File::close)
+    }
+
+    /// Ends the processes that still run.
+    fn end_processes(&mut self) -> Result<(), KernelError> {
+        std::mem::take(&mut self.processes).into_values().try_for_each(Process::end)
     }
 
     /// Closes the file and removes the device, if they exist.

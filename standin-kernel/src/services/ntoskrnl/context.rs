@@ -187,7 +187,7 @@ impl Context {
 
     /// Allocates a zeroed block of pool for the current call.
     pub fn allocate(&self, size: usize, tag: Tag, paged: bool) -> Option<u64> {
-        let wanted = Wanted { size, tag, paged, uninitialized: false };
+        let wanted = Wanted { size, tag, paged, uninitialized: false, cache_aligned: false };
         self.pool().allocate(wanted, self, self.call())
     }
 

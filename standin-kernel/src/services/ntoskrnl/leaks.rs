@@ -30,13 +30,15 @@ pub fn take_left(
     let mut add = |rule: Rule, message: String| {
         violations.push(Violation::new(rule, message, Vec::new()));
     };
+    for what in watchers::take_left(context, &belongs) {
+        add(Rule::LeftQueued, format!("{driver} was unloaded while {what}"));
+    }
     let counts = [
         (timers.len(), "timer is set"),
         (dpcs.len(), "DPC is queued"),
         (apcs::take_left(context, &belongs), "APC is queued"),
         (callbacks::take_left(context, &belongs), "callback's registration is left"),
         (notifications::take_left(context, &belongs), "registration for notifications is left"),
-        (watchers::take_left(context, &belongs), "routine that watches the system is registered"),
         (
             power_settings::take_left(context, &belongs),
             "callback for a power setting is registered",

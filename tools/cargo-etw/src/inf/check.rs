@@ -102,6 +102,9 @@ fn note_on_descriptor(found: &Value) -> Option<&'static str> {
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let driver = SelectedDriver::select(matches)?;
     let mode = self::mode(matches, &driver)?;
+    if let Some(missing) = driver.missing_resources()? {
+        eprintln!("warning: {missing}");
+    }
     let path = match optional(matches, "inf")? {
         Some(path) => path,
         None => driver.some_inf()?,

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     manifest,
     options::{optional, required},
-    selected_driver::SelectedDriver,
+    selected_driver::{self, SelectedDriver},
 };
 
 /// The security descriptor of a new INF file: the system and administrators have full access.
@@ -79,10 +79,13 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
              the installation, {remedy}"
         );
     }
+    if let Some(missing) = driver.missing_resources()? {
+        eprintln!("warning: {missing}");
+    }
     for session in sessions(&providers) {
         eprintln!("note: only Windows 11 and later add the session {session}, at the next boot");
     }
-    if manifest::has_manifest_events(&driver.declarations()?) {
+    if selected_driver::has_manifest_events(&driver.declarations()?) {
         eprintln!(
             "note: the INF file registers the provider with the image in the driver store; to \
              register the manifest on a machine without the driver, run `{}`",

@@ -12,8 +12,9 @@ use core::{
 };
 
 use crate::{
-    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT, PUNICODE_STRING,
-    PWDF_DRIVER_GLOBALS, STATUS_SUCCESS, ULONG, UNICODE_STRING, WCHAR, ntddk::RtlCopyUnicodeString,
+    _WDFFUNCENUM, DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT,
+    PUNICODE_STRING, PWDF_DRIVER_GLOBALS, STATUS_SUCCESS, ULONG, UNICODE_STRING, WCHAR, WDFFUNC,
+    ntddk::RtlCopyUnicodeString,
 };
 
 /// The variables that the framework sets and the bindings read. They have the same names and types
@@ -22,6 +23,7 @@ use crate::{
 pub mod globals {
     use core::ptr;
 
+    use super::{COPIED, TABLE};
     use crate::{_WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC};
 
     /// The number of functions in the table. The bindings use it as the table's length with every
@@ -31,7 +33,8 @@ pub mod globals {
     pub static mut WdfStructureCount: ULONG = 0;
     table! {
         /// The framework's function table.
-        pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
+        pub static mut WdfFunctions: *const WDFFUNC =
+            if COPIED == 0 { ptr::null() } else { TABLE.0.get().cast_const().cast() };
     }
     /// The framework's globals for the driver.
     pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
@@ -42,6 +45,13 @@ pub mod globals {
     /// The routine that a miniport's unload routine calls.
     pub static mut WdfDriverMiniportUnloadOverride: WDFFUNC = None;
 }
+
+/// The number of functions that the framework copies to [`TABLE`]: before KMDF 1.15, it copies all
+/// of them; later versions store a pointer to their own table.
+const COPIED: usize =
+    if crate::version::TARGET < 15 { _WDFFUNCENUM::WdfFunctionTableNumEntries as usize } else { 0 };
+
+static TABLE: Shared<[WDFFUNC; COPIED]> = Shared(UnsafeCell::new([None; COPIED]));
 
 /// The framework version for which the driver was built.
 #[repr(C)]
@@ -126,8 +136,12 @@ static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
         // The framework does not read this field.
         build: 0,
     },
-    function_count: crate::_WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG,
-    function_table: (&raw mut globals::WdfFunctions).cast(),
+    function_count: _WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG,
+    function_table: if COPIED == 0 {
+        (&raw mut globals::WdfFunctions).cast()
+    } else {
+        TABLE.0.get().cast()
+    },
     module: ptr::null_mut(),
     minimum_version_required: &raw const MINIMUM_VERSION,
     client_version_higher_than_framework: &raw mut globals::WdfClientVersionHigherThanFramework,

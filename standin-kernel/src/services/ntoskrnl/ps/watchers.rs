@@ -5,6 +5,8 @@
 //! threads and images are called. The routines for the registry and for handles are called for the
 //! operations of drivers.
 
+use std::collections::HashMap;
+
 use zerocopy::FromZeros;
 
 use super::processes;
@@ -39,16 +41,27 @@ pub struct Watchers {
     pub threads: Vec<u64>,
     /// Routines for images.
     pub images: Vec<u64>,
+    /// The places of the calls that registered the routines.
+    pub places: HashMap<u64, String>,
 }
 
-/// Removes the routines that `belongs` selects. Returns their number.
-pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let left = context.with_state(|Watchers { processes, threads, images }| {
-        let others = [threads, images].map(|all| all.extract_if(.., |one| belongs(*one)).count());
-        let others: usize = others.into_iter().sum();
-        others + processes.extract_if(.., |(one, _)| belongs(*one)).count()
+/// Removes the routines that `belongs` selects. Returns a description of each.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<String> {
+    let left = context.with_state(|all: &mut Watchers| {
+        let processes = all.processes.extract_if(.., |(one, _)| belongs(*one)).map(|(one, _)| one);
+        let mut left: Vec<(&str, u64)> = processes.map(|one| ("processes", one)).collect();
+        for (what, of_kind) in [("threads", &mut all.threads), ("images", &mut all.images)] {
+            left.extend(of_kind.extract_if(.., |one| belongs(*one)).map(|one| (what, one)));
+        }
+        let place = |routine| all.places.get(&routine).cloned().unwrap_or_default();
+        left.into_iter().map(|(what, one)| (what, one, place(one))).collect::<Vec<_>>()
     });
-    left + filters::take_left(context, belongs)
+    let filters = filters::take_left(context, belongs);
+    let describe = |(what, routine, place): (&str, u64, String)| {
+        let routine = context.place(routine);
+        format!("its routine for {what} {routine}, registered at {place}, is registered")
+    };
+    left.into_iter().chain(filters).map(describe).collect()
 }
 
 /// A process that a test starts.
@@ -148,7 +161,8 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     status
 }
 
-fn tell_of_thread(context: &Context, thread: Identity, starts: bool) {
+/// Notifies drivers that a thread starts or ends.
+pub fn tell_of_thread(context: &Context, thread: Identity, starts: bool) {
     let arguments = [u64::from(thread.process), u64::from(thread.thread), u64::from(starts)];
     for routine in routines(context, |all| &all.threads) {
         context.call_driver("the routine for threads", routine, arguments);
