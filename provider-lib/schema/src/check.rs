@@ -78,15 +78,14 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
 pub fn name(provider: &Provider, span: Span) -> syn::Result<()> {
     let has_manifest = provider.events.iter().any(|event| event.encoding == Encoding::Manifest);
     let forbidden = provider.name.chars().find(|one| winmeta::is_forbidden_in_names(*one));
-    match forbidden.filter(|_| has_manifest) {
-        None => Ok(()),
-        Some(one) => Err(error!(
+    forbidden.filter(|_| has_manifest).map_or(Ok(()), |one| {
+        Err(error!(
             span,
             "the provider's name contains {one:?}, which the name of a provider with a manifest cannot \
              contain (neither {}, nor control characters); write, for example, `Company.Component`",
             winmeta::FORBIDDEN_IN_NAMES.map(|one| format!("`{one}`")).join(", "),
-        )),
-    }
+        ))
+    })
 }
 
 /// Checks that keywords, levels, tasks, opcodes, channels and map entries have unique numbers.
@@ -364,13 +363,15 @@ fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
         };
         let map = types.map(name).map(|map| map.scalar);
         if map.is_none() && types.structure(name).is_none() {
-            let mut error = match attribute_of(name, provider) {
-                Some(form) => error!(
-                    name.span(),
-                    "the type `{name}` is declared without an attribute; write {form}",
-                ),
-                None => crate::types::undeclared(name),
-            };
+            let mut error = attribute_of(name, provider).map_or_else(
+                || crate::types::undeclared(name),
+                |form| {
+                    error!(
+                        name.span(),
+                        "the type `{name}` is declared without an attribute; write {form}",
+                    )
+                },
+            );
             let own = provider.maps.iter().map(|map| &map.ident);
             let own = quoted(own.chain(provider.structures.iter().map(|one| &one.ident)));
             if !own.is_empty() {

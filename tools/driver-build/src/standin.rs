@@ -116,7 +116,7 @@ pub const KMDF_VERSIONS: [u32; 14] = [9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
 
 /// Returns a sentence about a KMDF version whose build differs from one with the WDK.
 #[must_use]
-pub fn kmdf_note(minor: u32) -> Option<&'static str> {
+pub const fn kmdf_note(minor: u32) -> Option<&'static str> {
     match minor {
         ..15 => Some(
             "with the WDK, wdk-sys 0.5 compiles for KMDF 1.15 and newer only, because the function table \

@@ -261,7 +261,7 @@ impl Scalar {
     }
 
     /// Returns whether values of the type are text.
-    pub(crate) fn is_text(self) -> bool {
+    pub(crate) const fn is_text(self) -> bool {
         self.row().is_text || matches!(self, Self::CStr | Self::Utf16CStr)
     }
 

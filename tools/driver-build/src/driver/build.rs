@@ -119,11 +119,11 @@ impl Driver {
             .args(&options.output);
         let has_compiler = c_tools::set(&mut cargo, target, &built_in.join("linker"))?;
         let uses_c = list(&metadata["packages"]).any(|package| package["name"] == "cc");
-        let built = run(&mut cargo, messages);
+        let result = run(&mut cargo, messages);
         if uses_c && !has_compiler {
-            built.with_context(c_tools::missing)?;
+            result.with_context(c_tools::missing)?;
         } else {
-            built?;
+            result?;
         }
         let profile = profile::folder(&options.profile);
         let from = built_in.join(target).join(profile);
