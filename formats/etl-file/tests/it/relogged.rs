@@ -186,7 +186,9 @@ fn frames_in_code_that_net_compiled_have_the_names_of_methods() {
     const RUNTIME: Guid = Guid::from_u128(0xe13c_0d23_ccbc_4e12_931b_d9cc_2eee_27e4);
     const RUNDOWN: Guid = Guid::from_u128(0xa669_021c_c450_4609_a035_5af5_9af4_df18);
     let method = |provider, id, process_id, address: u64, name: &str| {
-        let wide = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes);
+        let wide = |text: &str| {
+            text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<_>>()
+        };
         let mut user_data = [7, 8, address].map(u64::to_le_bytes).concat();
         user_data.extend([0x40_u32, 1, 2].into_iter().flat_map(u32::to_le_bytes));
         user_data.extend(["Contoso.Job", name, "void  ()"].into_iter().flat_map(wide));
