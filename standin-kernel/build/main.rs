@@ -6,6 +6,7 @@ mod limits;
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, path::Path};
 
 use headers::{Function, Headers};
+use limits::Limits;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -24,14 +25,14 @@ fn generate(headers: &Headers, exceptions: &BTreeMap<&str, &'static str>) -> Res
     }
     let mut text = String::from("&[\n");
     for (name, function) in &functions {
-        let mut limit = limits::highest_level(name, function)?;
+        let mut limits = limits::limits(name, function)?;
         if let Some(exception) = exceptions.get(name) {
-            if *exception == limit {
-                return Err(format!("limits.txt has {name} with its own limit, {limit}").into());
+            if *exception == limits.limit && limits.sources.is_none() {
+                return Err(format!("limits.txt has {name} with its own limit, {exception}").into());
             }
-            limit = exception;
+            limits = Limits { limit: exception, sources: None };
         }
-        declare(&mut text, headers, name, function, limit)?;
+        declare(&mut text, headers, name, function, &limits)?;
     }
     text.push_str("]\n");
     Ok(text)
@@ -42,10 +43,13 @@ fn declare(
     headers: &Headers,
     name: &str,
     function: &Function,
-    limit: &str,
+    limits: &Limits,
 ) -> Result<()> {
     let index = function.index;
+    let limit = limits.limit;
     writeln!(text, "Declaration {{ name: {name:?}, index: {index:?}, limit: Irql::{limit},")?;
+    let [annotated, documented] = limits.sources.unwrap_or([limit; 2]);
+    writeln!(text, "annotated: Irql::{annotated}, documented: Irql::{documented},")?;
     text.push_str("parameters: &[");
     for (place, parameter) in function.parameters.iter().enumerate() {
         let accepted = headers.accepted(parameter.header_type);

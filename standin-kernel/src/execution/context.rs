@@ -11,7 +11,6 @@ use super::{
     thread::{Raise, Thread, park},
 };
 use crate::ground::{
-    NtStatus,
     irql::Irql,
     memory::{self, BadAddress},
     restore_guard::RestoreGuard,
@@ -62,21 +61,6 @@ impl Context {
             return self.place(self.call.return_address);
         }
         self.explain(&backtrace).place
-    }
-
-    /// Bugchecks because a routine raises an exception. `why` completes "was called from PLACE".
-    pub fn raise_exception(&self, status: NtStatus, why: &str) -> ! {
-        /// `KMODE_EXCEPTION_NOT_HANDLED`.
-        const NOT_HANDLED: u32 = 0x1E;
-        self.bugcheck(
-            NOT_HANDLED,
-            [u64::from(status.bits()), self.call().return_address, 0, 0],
-            self.sentence(&format!(
-                "{why} and raised {status}; the stand-in kernel does not dispatch exceptions, so \
-                 the driver's handler does not run"
-            )),
-            &self.backtrace(),
-        )
     }
 
     /// Returns a sentence about the current call. `what` completes "was called from PLACE".

@@ -16,6 +16,10 @@ pub struct Declaration {
     /// The highest IRQL at which the routine may be called. If it depends on an argument, the routine
     /// performs the exact check.
     pub limit: Irql,
+    /// The limit in the annotations of the WDK's headers. It is `limit` unless the documentation differs.
+    pub annotated: Irql,
+    /// The limit in the documentation. It is `limit` unless the annotations differ.
+    pub documented: Irql,
     /// The parameters, without the driver's globals, which are the first one of each function in the
     /// framework's table.
     pub parameters: &'static [Parameter],

@@ -10,6 +10,8 @@ pub mod context;
 pub mod coroutine;
 pub mod declarations;
 pub mod environment;
+pub mod exceptions;
+mod fault;
 mod frame;
 pub mod gateway;
 pub mod identity;

@@ -129,6 +129,9 @@ pub struct Thread {
     pub(super) inside: RefCell<Option<String>>,
     /// The rule that driver code breaks by returning at a different IRQL.
     irql_rule: Cell<Rule>,
+    /// The address of the registers with which the driver continues after the current call, if an
+    /// exception was raised in it, and otherwise 0.
+    pub(super) continuation: Cell<u64>,
     /// The state that services keep for this thread, indexed by type.
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     /// Set if the thread runs only while another thread resumes it.
@@ -198,6 +201,7 @@ impl Thread {
             depth: Cell::new(0),
             inside: RefCell::default(),
             irql_rule: Cell::new(Rule::CallbackIrql),
+            continuation: Cell::new(0),
             locals: RefCell::default(),
             coroutine: OnceCell::new(),
             on_bugcheck: RefCell::new(None),

@@ -2,7 +2,7 @@
 //! `docs/reference/kmdf-requests.md` cites the cases by their names, and describes the behavior of
 //! Microsoft's source.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use standin_kernel::{
     Completion, DeviceConfig, Kernel, KernelConfig, KernelError, NtStatus, Request, RequestAction,
@@ -304,6 +304,28 @@ const CASES: &[[&str; 4]] = &[
         "target t0;open t0 name;memory m0 8;halt t0 2;new r0 t0;routine r0;format r0 t0 222004 m0;send r0 t0;begin t0;reuse r0 0 0;send r0 t0;format r0 t0 222004 m0;clear t0 1;send r0 t0",
         "sent 1 0 0 4 done0 0 0 sent 0 c00000d0 sent 0 c0000184"],
     ["only_remote_targets_are_opened_and_closed", "", "local t0;shut t0", "bugcheck 10d"],
+    // Names.
+    ["a_device_has_its_name_alone", "", r"controldevice d1 \Device\A;controldevice d2 \device\a;delete d1;controldevice d3 \Device\A",
+        "0 c0000035 0"],
+    ["a_link_has_its_name_alone", "",
+        r"controldevice d1 \Device\A \DosDevices\KmdfTest;controldevice d2 \Device\B \??\X;controldevice d3 \Device\C \DosDevices\x",
+        "0 c0000035 0 0 0 c0000035"],
+    ["names_have_a_directory", "",
+        r"controldevice d1 \Devices\A;controldevice d1 Device\A;controldevice d2 \Device\A \DosDevice\X;controldevice d3 \Device\B DosDevices\X",
+        "c000003a c000003b 0 c000003a 0 c000003b"],
+    ["a_second_device_collides", "named", ">add", "c0000035"],
+    ["a_second_link_collides", "", ">add", "c0000035"],
+    // Statuses.
+    ["only_the_policy_owner_prevents_idling", "nopolicy", "stopidle", "c0000184"],
+    ["a_mark_needs_a_callback", QUEUES, ">read 4;marknull r0", "read0 bugcheck 10d"],
+    ["a_routed_queue_is_not_deleted", QUEUES, "delete q0;>read 4;>status 0", "read0 pending"],
+    ["a_completed_request_is_formatted_again", "",
+        "local t0;new r0 t0;format r0 t0 222004;send r0 t0;send r0 t0", "sent 1 0 sent 0 c00000d0"],
+    ["calls_about_children_are_checked", "", "children", "0 0 c000000d c0000010 true c000000d"],
+    ["what_the_framework_refuses", "", "statuses", "c020020f c0000010 0 0 0"],
+    // Timers.
+    ["a_stop_aborts_the_callbacks_start", "", "on timer starttimer;passivetimer;starttimer;stoptimer;>advance 20",
+        "0 timer 0 1"],
 ];
 
 /// Cases that end with a bugcheck: the name, the driver's setup, the script, the output, and parts of the
@@ -412,6 +434,15 @@ fn run(setup: &str, script: &str) -> (String, String) {
             ">close" => {
                 let closed = files.remove(0).close();
                 run.note(closed)
+            }
+            ">add" => {
+                let added = driver.add_device();
+                run.note(added).map(drop)
+            }
+            ">advance" => {
+                let time = Duration::from_millis(number(1) as u64);
+                let advanced = run.kernel.advance(time);
+                run.note(advanced)
             }
             ">cycle" => run.note(device.power_cycle()),
             ">kept" => {

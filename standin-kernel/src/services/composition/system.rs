@@ -104,11 +104,13 @@ impl System {
         ));
         let registry = Arc::new(Registry::new(Arc::clone(&clock)));
         let wmi_events = Arc::new(WmiEvents::default());
+        let of_modules = Arc::default();
         let kmdf = Arc::new(Kmdf::new(
             Arc::clone(&clock),
             Arc::clone(&verifier),
             Arc::clone(&registry),
             Arc::clone(&wmi_events),
+            Arc::clone(&of_modules),
             functions,
         ));
         let thread_objects = Arc::new(ThreadObjects::default());
@@ -127,6 +129,7 @@ impl System {
                 thread_objects: Arc::clone(&thread_objects),
                 wmi_events: Arc::clone(&wmi_events),
             },
+            of_modules,
             SystemRoutines { find: find_routine, hidden },
             etw.processors,
         ));
@@ -274,8 +277,10 @@ impl Host for System {
     }
 
     fn shared_data(&self) -> SharedData {
+        let uptime = self.clock.counter();
         SharedData {
-            uptime: self.clock.counter(),
+            uptime,
+            last_interrupt: self.clock.last_interrupt(uptime),
             boot_time: self.clock.boot_time(),
             processors: self.processors,
         }

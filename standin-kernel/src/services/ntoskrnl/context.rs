@@ -54,7 +54,7 @@ pub struct Uses {
 pub struct Ntoskrnl {
     uses: Uses,
     printed: Mutex<Printed>,
-    state: Mutex<ModuleStates>,
+    state: Arc<Mutex<ModuleStates>>,
     processors: u16,
     routines: SystemRoutines,
     queued_apcs: AtomicUsize,
@@ -70,14 +70,19 @@ struct Printed {
 }
 
 impl Ntoskrnl {
-    /// Creates the state from the services that the routines use.
-    pub fn new(uses: Uses, routines: SystemRoutines, processors: u16) -> Self {
+    /// Creates the routines' state from the services that they use and the modules' state.
+    pub fn new(
+        uses: Uses,
+        state: Arc<Mutex<ModuleStates>>,
+        routines: SystemRoutines,
+        processors: u16,
+    ) -> Self {
         Self {
             uses,
             routines,
             processors,
             printed: Mutex::default(),
-            state: Mutex::default(),
+            state,
             queued_apcs: AtomicUsize::new(0),
         }
     }
@@ -257,6 +262,11 @@ impl Context {
         if irql < lowest {
             self.stop_for_misuse(&format!("at {irql}; it may be called at IRQL >= {lowest}"));
         }
+    }
+
+    /// Adds a warning or a note about the current call. `what` completes "was called at IRQL from PLACE".
+    pub fn warn(&self, rule: Rule, what: &str) {
+        self.host().warn(self.thread(), self.call(), rule, what);
     }
 
     /// Stores a line that a driver printed.

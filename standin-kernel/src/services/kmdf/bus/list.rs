@@ -160,15 +160,14 @@ fn list_create(
     attributes: At<ObjectAttributes>,
     list: Out<ChildListData>,
 ) -> NtResult {
-    let is_function =
-        device.with(context, |device| !device.is_control() && device.init.child_of.is_none());
+    let is_control = device.with(context, |device| device.is_control());
     let config = config.read(context);
     let attributes = read_attributes(context, attributes.0);
     let made = check(&config).and_then(|()| {
-        if is_function {
-            make(context, device.0, config, attributes.as_ref())
-        } else {
+        if is_control {
             Err(NtStatus::INVALID_DEVICE_REQUEST)
+        } else {
+            make(context, device.0, config, attributes.as_ref())
         }
     });
     give(context, made, list.0)
@@ -291,6 +290,8 @@ fn add_or_update(
     description::check(context, &config, Kind::Identification, id.0)?;
     if !address.is_null() {
         description::check(context, &config, Kind::Address, address.0)?;
+    } else if config.address_description_size != 0 {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let is_new = add(context, list.0, &config, id.0, address.0)?;
     Ok(if is_new { NtStatus::SUCCESS } else { NtStatus::OBJECT_NAME_EXISTS })
@@ -346,9 +347,14 @@ fn update_as_missing(
     let config = list.with(context, |list| list.config);
     description::check(context, &config, Kind::Identification, id.0)?;
     let number = find(context, list.0, id.0).ok_or(NtStatus::NO_SUCH_DEVICE)?;
-    with_entry(context, list.0, number, |entry| entry.is_missing = true);
-    report(context, list.0);
+    mark_entry_missing(context, list.0, number);
     Ok(())
+}
+
+/// Reports a child of a list missing.
+pub fn mark_entry_missing(context: &Context, list: u64, number: u64) {
+    with_entry(context, list, number, |entry| entry.is_missing = true);
+    report(context, list);
 }
 
 fn update_all_as_present(context: &Context, list: Handle<ChildListData>) {
@@ -494,6 +500,14 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResul
     let mut given: ChildListIterator = context.read(iterator);
     if given.size as usize != size_of::<ChildListIterator>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    /// The valid `WDF_RETRIEVE_CHILD_FLAGS`.
+    const FLAGS: u32 = 7;
+    if given.flags == 0 || given.flags & !FLAGS != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if context.with::<ChildListData, _>(list, |list| list.iterations == 0) {
+        return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let [mut after, ..] = given.reserved;
     let wanted: Option<ChildRetrieveInfo> = context.read_optional(info);

@@ -43,7 +43,8 @@ fn retrieve_pdo(
     let config = config_of(context, list.0);
     let mut wanted = info.read(context);
     if wanted.size as usize != size_of::<ChildRetrieveInfo>() {
-        context.stop_for_size("WDF_CHILD_RETRIEVE_INFO", wanted.size);
+        context.warn_of_size("WDF_CHILD_RETRIEVE_INFO", wanted.size);
+        return Handle::new(0);
     }
     let id = wanted.identification_description;
     let is_valid = description::check(context, &config, Kind::Identification, id).is_ok();
@@ -101,7 +102,7 @@ fn copy(
 /// Returns the list that enumerated a child, and the child's number in the list.
 fn listed(context: &Context, device: u64) -> NtResult<(u64, u64)> {
     parent_of(context, device);
-    with_child(context, device, |child| child.listed).ok_or(NtStatus::INVALID_PARAMETER)
+    with_child(context, device, |child| child.listed).ok_or(NtStatus::INVALID_DEVICE_REQUEST)
 }
 
 fn copy_of_pdo(context: &Context, device: u64, kind: Kind, description: u64) -> NtResult {

@@ -52,6 +52,10 @@ pub struct TimerData {
     is_queued: bool,
     /// The thread on which a work item calls the function.
     runner: Option<ThreadId>,
+    /// Set while `WdfTimerStop` waits for the function, which cannot start the timer meanwhile.
+    is_stopping: bool,
+    /// Set if the function has tried to start the timer while `WdfTimerStop` waits.
+    is_start_aborted: bool,
 }
 
 impl TimerData {
@@ -194,16 +198,26 @@ fn timer_create(
         due: None,
         is_queued: false,
         runner: None,
+        is_stopping: false,
+        is_start_aborted: false,
     };
     give(context, create(context, data, Some(&attributes), None), timer.0)
 }
 
 /// Starts a timer. Due times are in units of 100 ns: a negative time is relative to now, and any
-/// other time counts from 1601. If the due time has passed, the timer fires immediately.
+/// other time counts from 1601. If the due time has passed, the timer fires immediately. A timer does
+/// not start while `WdfTimerStop` waits for its function.
 fn timer_start(context: &Context, timer: Handle<TimerData>, due: i64) -> bool {
     timer.check(context);
     if context.framework().is_disposing(timer.0) {
         context.warn_of_misuse(|| "for a timer that was deleted; it does not start".to_owned());
+        return false;
+    }
+    let is_aborted = timer.with(context, |timer| {
+        timer.is_start_aborted |= timer.is_stopping;
+        timer.is_stopping
+    });
+    if is_aborted {
         return false;
     }
     let later = context.clock().due(due);
@@ -227,11 +241,18 @@ fn timer_stop(context: &Context, timer: Handle<TimerData>, wait: bool) -> bool {
         });
         return false;
     }
-    let was_set = timer.with(context, |timer| timer.due.take().is_some());
-    if wait {
-        wait_for(context, timer.0);
+    let was_set = timer.with(context, |timer| {
+        timer.is_stopping |= wait;
+        timer.due.take().is_some()
+    });
+    if !wait {
+        return was_set;
     }
-    was_set
+    wait_for(context, timer.0);
+    timer.with(context, |timer| {
+        timer.is_stopping = false;
+        was_set | std::mem::take(&mut timer.is_start_aborted)
+    })
 }
 
 /// Waits until no work item is calling the timer's function.
@@ -416,10 +437,10 @@ fn call_timer(context: &Context, timer: u64) {
 /// first, and advances the clock to each one.
 pub fn run_timers(context: &Context, until: i64) {
     while let Some((due, handle, run)) = take_due(context, until) {
-        context.clock().move_to(due);
+        context.clock().interrupt_at(due);
         context.as_identity(Identity::IDLE, || context.as_dpc(|| run(context, handle)));
     }
-    context.clock().move_to(until);
+    context.clock().interrupt_at(until);
 }
 
 /// Prevents a timer or DPC that is being deleted from firing and, if it has fired, waits for its

@@ -15,12 +15,14 @@ use crate::{
             object::lifetime::{self, create, read_attributes, validate},
             state::{
                 device::{DeviceData, DeviceInit},
+                device_object::own,
                 framework::{Context, Data, Entries},
                 target::TargetData,
             },
             synchronization::presentation,
         },
         managers::device_properties::CLASS,
+        ntoskrnl::{io::devices::TYPE as DEVICE, ob::namespace},
     },
 };
 
@@ -55,6 +57,10 @@ fn device_create(
     if is_malformed {
         return Err(NtStatus::INVALID_PARAMETER);
     }
+    let name = with_init(context, init_handle, |init| init.assigned_name().map(str::to_owned));
+    if let Some(name) = &name {
+        namespace::place(&mut context.ntoskrnl(), name, DEVICE, 0)?;
+    }
     let mut init = with_init(context, init_handle, core::mem::take);
     if init.child_of.is_some() {
         name_child(context, &mut init);
@@ -67,6 +73,10 @@ fn device_create(
     // The framework consumes the WDFDEVICE_INIT; the driver must not use it again.
     context.framework().part::<Inits>().open.remove(&init_handle);
     attach(context, handle);
+    if let Some(name) = name {
+        let object = own(context, handle);
+        namespace::enter(&mut context.ntoskrnl(), &name, object, DEVICE);
+    }
     create_local_target(context, handle);
     let checked = presentation::check_files(context, handle);
     if let Err(status) = checked.and_then(|()| create_default(context, handle)) {

@@ -3,6 +3,7 @@
 use super::{
     capabilities::Capabilities,
     init::{Inits, allocate_init},
+    power_policy,
     properties::GivenProperties,
     resource_lists::{Resource, Resources, lists},
     wdm::{Offered, create_bus_device},
@@ -430,7 +431,7 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
 fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
     let entry = calls.map_or(0, |calls| calls.d0_entry);
-    check(call_optional(context, "EvtDeviceD0Entry", entry, [device, D3]))?;
+    call_d0_entry(context, device, entry, D3)?;
     *reached = Reached::Powered;
     interrupts::connect(context, device)?;
     let entry = calls.map_or(0, |calls| calls.d0_entry_post_interrupts);
@@ -477,6 +478,13 @@ fn start(context: &Context, device: u64) -> NtResult {
     })
 }
 
+fn call_d0_entry(context: &Context, device: u64, entry: u64, from: u64) -> NtResult {
+    power_policy::note_entering_d0(context, device, true);
+    let status = call_optional(context, "EvtDeviceD0Entry", entry, [device, from]);
+    power_policy::note_entering_d0(context, device, false);
+    check(status)
+}
+
 /// Prepares the hardware with its resources, and enters D0.
 fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
@@ -494,7 +502,7 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
         // The driver may have created interrupts for resources that it chose.
         interrupts::assign(context, device);
         *reached = Reached::Entered;
-        check(call_optional(context, "EvtDeviceD0Entry", calls.d0_entry, [device, D3_FINAL]))?;
+        call_d0_entry(context, device, calls.d0_entry, D3_FINAL)?;
     }
     *reached = Reached::Powered;
     interrupts::connect(context, device)?;

@@ -99,7 +99,7 @@ fn of_init(context: &Context, init: u64, property: u32) -> NtResult<Vec<u8>> {
         (init.identity.clone(), given, is_function)
     });
     if !is_function {
-        return Err(NtStatus::INVALID_PARAMETER);
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     find(&identity, &given, &ChildrensBus::default(), property)
 }

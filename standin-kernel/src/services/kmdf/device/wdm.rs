@@ -19,6 +19,7 @@ use crate::{
             },
         },
         managers::bus_driver::BusDriver,
+        ntoskrnl::ob::namespace,
     },
 };
 
@@ -137,13 +138,18 @@ pub fn attach(context: &Context, device: u64) {
     });
 }
 
-/// Removes a device's `DEVICE_OBJECT` from its stack and from its driver's list. Called before the
-/// device is deleted.
+/// Deletes a device's symbolic link and name, and removes its `DEVICE_OBJECT` from its stack and from
+/// its driver's list. Called before the device is deleted.
 fn detach(context: &Context, device: u64) {
+    let link = context.with::<DeviceData, _>(device, |device| device.link.take());
+    if let Some((_, link)) = link {
+        namespace::delete_link(&mut context.ntoskrnl(), link);
+    }
     if foreign(context, device).is_some() {
         return;
     }
     let address = own(context, device);
+    namespace::remove(&mut context.ntoskrnl(), address);
     let lower = lower_object(context, device);
     if lower != 0 {
         update(lower, |lower| {

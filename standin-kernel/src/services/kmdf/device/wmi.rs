@@ -29,12 +29,18 @@ pub struct WmiProviderData {
     guid: [u32; 4],
     /// `EvtWmiProviderFunctionControl`, or 0.
     function_control: u64,
+    /// Set for a provider of tracing, which has no instances.
+    is_tracing: bool,
     /// Set if the driver was last notified that its events are enabled.
     was_enabled: bool,
 }
 
 impl Data for WmiProviderData {
     const NAME: &'static str = "WDFWMIPROVIDER";
+
+    fn is_frameworks(&self) -> bool {
+        true
+    }
 }
 
 /// An instance of a data block.
@@ -59,41 +65,35 @@ pub const ENTRIES: Entries = &[
     routine("WdfWmiInstanceFireEvent", instance_fire_event),
 ];
 
-/// Creates a provider from a configuration, unless the device already has a provider with this GUID.
+/// Creates a provider from a configuration.
 fn make_provider(
     context: &Context,
     device: u64,
     config: u64,
     attributes: Option<&ObjectAttributes>,
 ) -> NtResult<u64> {
-    /// `WdfWmiProviderValidFlags`.
+    /// `WdfWmiProviderExpensive`, `WdfWmiProviderTracing` and `WdfWmiProviderValidFlags`.
+    const EXPENSIVE: u32 = 2;
+    const TRACING: u32 = 4;
     const VALID_FLAGS: u32 = 7;
-    /// `WdfWmiProviderEventOnly` and `WdfWmiProviderTracing`, which exclude each other, because a
-    /// tracing provider has no events.
-    const BOTH: u32 = 5;
     let config: WmiProviderConfig = context.read(config);
     if config.size as usize != size_of::<WmiProviderConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    if config.flags & !VALID_FLAGS != 0 || config.flags & BOTH == BOTH || config.guid == [0; 4] {
+    let is_tracing = config.flags & TRACING != 0;
+    // Only a provider whose collection can be controlled has a callback for that.
+    let is_controlled = config.flags & (EXPENSIVE | TRACING) != 0;
+    if config.flags & !VALID_FLAGS != 0
+        || (is_tracing && config.flags != TRACING)
+        || (config.function_control != 0 && !is_controlled)
+        || config.guid == [0; 4]
+    {
         return Err(NtStatus::INVALID_PARAMETER);
-    }
-    let is_known = {
-        let mut framework = context.framework();
-        let providers = framework.all::<WmiProviderData>();
-        providers.into_iter().any(|provider| {
-            framework.ancestor::<DeviceData>(provider) == Some(device)
-                && framework
-                    .get::<WmiProviderData>(provider)
-                    .is_ok_and(|provider| provider.guid == config.guid)
-        })
-    };
-    if is_known {
-        return Err(NtStatus::OBJECT_NAME_COLLISION);
     }
     let data = WmiProviderData {
         guid: config.guid,
         function_control: config.function_control,
+        is_tracing,
         was_enabled: false,
     };
     let provider = create(context, data, attributes, Some(device))?;
@@ -150,6 +150,10 @@ fn make_instance(context: &Context, device: u64, config: u64, attributes: u64) -
         }
         config.provider
     };
+    let is_tracing = context.with::<WmiProviderData, _>(provider, |data| data.is_tracing);
+    if is_tracing && config.register != 0 {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    }
     let data = WmiInstanceData { provider, is_registered: config.register != 0 };
     create(context, data, attributes.as_ref(), Some(provider))
 }

@@ -266,9 +266,12 @@ fn create_driver(
     if config.size as usize != size_of::<DriverConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    if client_object(context, globals) != Some(driver_object)
-        || handle_of(context, driver_object).is_some()
-    {
+    if handle_of(context, driver_object).is_some() {
+        /// `STATUS_DRIVER_INTERNAL_ERROR`.
+        const INTERNAL_ERROR: NtStatus = NtStatus::from_bits(0xC000_0183);
+        return Err(INTERNAL_ERROR);
+    }
+    if client_object(context, globals) != Some(driver_object) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let pnp = config.init_flags & NON_PNP_DRIVER == 0;

@@ -63,6 +63,9 @@ fn interrupt_create(
             .map(|attributes| attributes.parent)
             .filter(|parent| *parent != 0)
             .unwrap_or(device.0);
+        if config.automatic_serialization == 0 && associated != device.0 {
+            return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
+        }
         let is_its = context.framework().exists(associated)
             && device_of(context, associated) == Some(device.0);
         if !is_its {
@@ -104,9 +107,9 @@ fn check_config(
     device: u64,
     config: u64,
 ) -> Result<(InterruptConfig, Option<usize>), NtStatus> {
-    let (is_function, is_started) = context.with::<DeviceData, _>(device, |device| {
+    let (is_function, is_prepared, is_started) = context.with::<DeviceData, _>(device, |device| {
         let is_function = !device.is_control() && device.init.child_of.is_none();
-        (is_function, device.is_in_d0())
+        (is_function, device.is_started, device.is_in_d0())
     });
     let config = read_config(context, config)?;
     if !is_function || is_started {
@@ -118,9 +121,15 @@ fn check_config(
         && (is_passive || config.wait_lock == 0)
         && (!is_passive || config.spin_lock == 0)
         && (is_passive || config.can_wake_device == 0)
-        && (config.interrupt_raw == 0) == (config.interrupt_translated == 0);
+        // The driver learns the resources, and whether they can wake the device, when it prepares the
+        // hardware.
+        && (is_prepared || config.can_wake_device == 0)
+        && (is_prepared || config.interrupt_raw == 0 && config.interrupt_translated == 0);
     if !is_valid {
         return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if is_prepared && (config.interrupt_raw == 0 || config.interrupt_translated == 0) {
+        return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let chosen = if config.interrupt_translated == 0 {
         None

@@ -25,6 +25,8 @@ pub fn record(request: &mut RequestData, result: &Completion) {
     let outgoing = &mut request.outgoing;
     outgoing.status = Some(result.status);
     outgoing.parameters = Some(parameters(outgoing.format.as_ref(), result));
+    // The request must be formatted again before it is sent again.
+    outgoing.is_spent = true;
 }
 
 /// Returns the handle and the offset of a buffer's memory object.

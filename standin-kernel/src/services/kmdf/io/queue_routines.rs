@@ -83,6 +83,7 @@ fn queue_create(
         power: if in_d0 || !is_power_managed { Power::On } else { Power::Off },
         is_notifying: false,
         is_power_managed,
+        is_routed: false,
         is_shut_down: false,
         cancels: false,
         became_ready: false,

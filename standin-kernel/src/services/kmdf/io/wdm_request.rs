@@ -219,7 +219,7 @@ fn assign_preprocess(
     }
     let is_new = init.with_init(context, |init| {
         let all: &mut HashMap<u8, u64> = &mut init.parts.get::<Preprocess>().0;
-        let is_new = has_minors || !all.contains_key(&major);
+        let is_new = !all.contains_key(&major);
         if !has_minors {
             all.entry(major).or_insert(routine.0);
         }

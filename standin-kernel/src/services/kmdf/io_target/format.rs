@@ -34,6 +34,7 @@ pub fn set_format(context: &Context, request: u64, format: Format) {
     release_format(context, request);
     context.with::<RequestData, _>(request, |request| {
         request.outgoing.format = Some(format);
+        request.outgoing.is_spent = false;
     });
 }
 

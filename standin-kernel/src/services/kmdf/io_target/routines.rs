@@ -201,7 +201,7 @@ fn get_file_handle(context: &Context, target: Handle<TargetData>) -> Handle<NtOb
 /// Returns a property of a target's device.
 fn property(context: &Context, target: u64, property: u32) -> NtResult<Vec<u8>> {
     match ends(context, target) {
-        (None, _) => Err(NtStatus::INVALID_DEVICE_STATE),
+        (None, _) => Err(NtStatus::INVALID_DEVICE_REQUEST),
         (Some(Below::Device(device)), _) if context.framework().exists(device) => {
             of_device(context, device, property)
         }

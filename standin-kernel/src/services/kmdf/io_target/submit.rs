@@ -68,7 +68,7 @@ pub fn submit(
     }
     let (is_formatted, is_cancelled) = context.with::<RequestData, _>(request, |request| {
         let outgoing = &request.outgoing;
-        (outgoing.format.is_some(), outgoing.is_cancelled)
+        (outgoing.format.is_some() && !outgoing.is_spent, outgoing.is_cancelled)
     });
     if !is_formatted {
         context.warn_of_misuse(|| {

@@ -13,7 +13,7 @@ use crate::{
         kmdf::{
             driver::binding::{DriverData, driver_of},
             object::{
-                lifetime::{create_from, delete, give},
+                lifetime::{create_from, delete, give, read_attributes},
                 string::read_text,
             },
             state::{
@@ -102,7 +102,10 @@ fn open_device_key(
     let (identity, is_control) =
         device.with(context, |device| (device.init.identity.clone(), device.is_control()));
     if is_control {
-        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        return Err(NtStatus::INVALID_DEVICE_STATE);
+    }
+    if read_attributes(context, attributes.0).is_some_and(|attributes| attributes.parent != 0) {
+        return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
     }
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);
     let created = found.and_then(|found| key_object(context, found, attributes.0, Some(device.0)));

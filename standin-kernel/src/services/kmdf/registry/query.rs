@@ -71,7 +71,9 @@ fn query_ulong(
     if kind != DWORD {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    let number = bytes.as_slice().try_into().map_err(|_| NtStatus::BUFFER_OVERFLOW)?;
+    // The missing bytes of a shorter value are 0.
+    let mut number = [0; 4];
+    number.get_mut(..bytes.len()).ok_or(NtStatus::BUFFER_OVERFLOW)?.copy_from_slice(&bytes);
     context.write(value.0, &u32::from_le_bytes(number));
     Ok(())
 }

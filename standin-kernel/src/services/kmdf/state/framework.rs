@@ -28,6 +28,7 @@ pub struct Kmdf {
     verifier: Arc<Verifier>,
     registry: Arc<Registry>,
     wmi_events: Arc<WmiEvents>,
+    ntoskrnl: Arc<Mutex<ModuleStates>>,
     functions: FunctionTable,
 }
 
@@ -47,9 +48,11 @@ impl Kmdf {
         verifier: Arc<Verifier>,
         registry: Arc<Registry>,
         wmi_events: Arc<WmiEvents>,
+        ntoskrnl: Arc<Mutex<ModuleStates>>,
         functions: FunctionTable,
     ) -> Self {
-        Self { state: Mutex::default(), clock, verifier, registry, wmi_events, functions }
+        let state = Mutex::default();
+        Self { state, clock, verifier, registry, wmi_events, ntoskrnl, functions }
     }
 
     /// Locks the framework. The lock is never held during a call to the driver or a bugcheck.
@@ -90,6 +93,12 @@ impl Context {
     /// Returns the WMI events that drivers fire.
     pub fn wmi_events(&self) -> &WmiEvents {
         &self.service.wmi_events
+    }
+
+    /// Locks the state of ntoskrnl.exe's modules, such as the object manager's namespace. No other lock
+    /// of the framework is held meanwhile.
+    pub fn ntoskrnl(&self) -> MutexGuard<'_, ModuleStates> {
+        self.service.ntoskrnl.lock()
     }
 
     /// Returns the gateways that the framework provides to drivers.

@@ -40,6 +40,8 @@ pub struct QueueData {
     /// cancellations wait during that time.
     pub is_notifying: bool,
     pub is_power_managed: bool,
+    /// Set once the device directs requests to the queue, which the driver then cannot delete.
+    pub is_routed: bool,
     /// Set if the device is being removed, so that the queue accepts no more requests.
     pub is_shut_down: bool,
     /// Set during a purge. Requests that the driver returns to the queue are then canceled.

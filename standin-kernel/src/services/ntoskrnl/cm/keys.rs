@@ -23,7 +23,7 @@ use crate::{
             context::{Context, Entries},
             ob::{
                 filters::{Watched, registered},
-                handles::{self, Target},
+                handles::{self, Opening, Target},
                 object_attributes::{self, Attributes},
             },
             variables::constant,
@@ -80,15 +80,10 @@ fn new_object(context: &Context, key: KeyId) -> u64 {
     object
 }
 
-/// Opens a handle to a key. The handle has no access rights, because Windows checks rights only for
-/// calls from user mode.
-fn open_handle(context: &Context, key: KeyId) -> u64 {
-    open_object(context, new_object(context, key))
-}
-
-fn open_object(context: &Context, object: u64) -> u64 {
+fn open_object(context: &Context, object: u64, opening: Opening) -> u64 {
     let close = handle_closed;
-    handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
+    let target = Target { type_name: TYPE, object, close, has_reference: false };
+    handles::open(context, target, opening)
 }
 
 /// The exported variable that points to the type of key objects.
@@ -222,6 +217,7 @@ pub fn create_all(context: &Context, path: &str, mask: u32, handle: At<u64>) -> 
     let value = ObjectAttributesNt {
         length: u32::try_from(size_of::<ObjectAttributesNt>()).unwrap_or(0),
         name: name.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
+        attributes: Opening::KERNEL.attributes,
         ..context.read(attributes.address())
     };
     context.write(attributes.address(), &value);
@@ -250,8 +246,10 @@ fn open_key(
 ) -> NtResult {
     let value = object_attributes::read(context, attributes)?;
     let start = start(context, &value)?;
+    let opening = Opening { attributes: value.flags, access: request.mask };
     if registered(context, Watched::Registry).is_empty() {
-        handle.write(context, open_handle(context, body(start, &value)?));
+        let object = new_object(context, body(start, &value)?);
+        handle.write(context, open_object(context, object, opening));
         return Ok(());
     }
     let given: ObjectAttributesNt = context.read(attributes);
@@ -303,7 +301,7 @@ fn open_key(
     // A callback that changes a success to a failure releases the reference to the object. A callback that
     // opens the key itself transfers its reference.
     let object = object(done);
-    handle.write(context, open_object(context, object));
+    handle.write(context, open_object(context, object, opening));
     handles::dereference(context, At::new(object));
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! The C runtime's string routines that ntoskrnl.exe exports, except those that compilers call
 //! implicitly. `C` is the type of the characters. The locale is the C locale.
 
-use super::format::{Arguments, Formatted, Width, format, variadic, wide_string};
+use super::{
+    format::{Arguments, Formatted, Width, format, variadic, wide_string},
+    letters,
+};
 use crate::{
     execution::routine::{At, routine},
     ground::{abi::Pointee, irql::Irql, memory},
@@ -150,12 +153,14 @@ fn to_upper(_context: &Context, character: i32) -> i32 {
     upper(low_unit(character)).into()
 }
 
-const fn to_lower_wide(_context: &Context, unit: u16) -> u16 {
-    lower(unit)
+/// The letters that the C library of the kernel knows besides those of ASCII are those of Latin-1.
+fn to_lower_wide(_context: &Context, unit: u16) -> u16 {
+    if unit <= 0xFF { letters::downcase(unit) } else { unit }
 }
 
-const fn to_upper_wide(_context: &Context, unit: u16) -> u16 {
-    upper(unit)
+fn to_upper_wide(_context: &Context, unit: u16) -> u16 {
+    let upper = letters::upcase(unit);
+    if unit <= 0xFF && upper <= 0xFF { upper } else { unit }
 }
 
 /// Returns the low 16 bits of a character that is passed as an `int`.

@@ -17,7 +17,7 @@ use crate::{
             header::{header_of, initialize, kind},
         },
         ob::{
-            handles::{self, Target},
+            handles::{self, Opening, Target},
             namespace::{self, Place},
             object_attributes,
         },
@@ -35,8 +35,7 @@ pub const NOTIFICATION: u32 = 0;
 
 pub const SYNCHRONIZATION: u32 = 1;
 
-/// The memory of the events, by object address. The handles have no access rights, because Windows
-/// checks rights only for calls from user mode.
+/// The memory of the events, by object address.
 #[derive(Default)]
 struct Events(HashMap<u64, Block>);
 
@@ -72,9 +71,9 @@ pub fn create_at(context: &Context, place: Place, event_type: u32, is_signaled: 
 }
 
 /// Opens a handle to an event. Closing the last handle removes the name.
-pub fn open_handle(context: &Context, object: u64) -> u64 {
+pub fn open_handle(context: &Context, object: u64, opening: Opening) -> u64 {
     let target = Target { type_name: TYPE, object, close, has_reference: false };
-    handles::open(context, target)
+    handles::open(context, target, opening)
 }
 
 fn close(context: &Context, object: u64) {
@@ -86,7 +85,7 @@ fn close(context: &Context, object: u64) {
 fn create(
     context: &Context,
     handle: At<u64>,
-    _mask: u32,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
     event_type: u32,
     state: bool,
@@ -101,19 +100,21 @@ fn create(
     let place = namespace::place_for(context, attributes.as_ref(), TYPE)?;
     let status = place.status();
     let object = create_at(context, place, event_type, state);
-    handle.write(context, open_handle(context, object));
+    let attributes = attributes.map_or(0, |attributes| attributes.flags);
+    handle.write(context, open_handle(context, object, Opening { attributes, access }));
     Ok(status)
 }
 
 fn open(
     context: &Context,
     handle: At<u64>,
-    _mask: u32,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
     let attributes = object_attributes::read(context, attributes.0)?;
     let object = namespace::open(context, &attributes, TYPE)?;
-    handle.write(context, open_handle(context, object));
+    let opening = Opening { attributes: attributes.flags, access };
+    handle.write(context, open_handle(context, object, opening));
     Ok(())
 }
 

@@ -80,8 +80,7 @@ fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> Memo
     At::new(allocated(context, block, flags & POOL_FLAG_RAISE_ON_FAILURE != 0))
 }
 
-/// Returns a block. Bugchecks if it is null and the caller requested an exception, because the
-/// stand-in kernel does not dispatch exceptions.
+/// Returns a block. Raises an exception if it is null and the caller requested one.
 fn allocated(context: &Context, block: u64, raises: bool) -> u64 {
     if block == 0 && raises {
         context

@@ -283,12 +283,7 @@ fn create_link(context: &Context, link: At<UnicodeString>, target: At<UnicodeStr
     let string = target.read(context);
     let bytes = context.read_bytes(string.buffer, string.length.into());
     let target = Target { bytes, room: string.maximum_length };
-    let mut state = context.state();
-    let Place::New(name) = namespace::place(&mut state, &link, LINK, 0)? else {
-        return Err(NtStatus::OBJECT_NAME_COLLISION);
-    };
-    namespace::create(&mut state, name.as_deref(), Some(target), true);
-    Ok(())
+    namespace::link_device(&mut context.state(), &link, target).map(drop)
 }
 
 fn delete_link(context: &Context, link: At<UnicodeString>) -> NtResult {
@@ -319,7 +314,8 @@ pub fn find(context: &Context, path: &str) -> Option<(u64, String)> {
     let rest = [r"\\.\", r"\\?\"].iter().find_map(|prefix| path.strip_prefix(prefix));
     let path = rest.map_or_else(|| path.to_owned(), |rest| format!(r"\??\{rest}"));
     let (found, rest) = namespace::find(context, &path, true).ok()?;
-    (found.type_name == TYPE).then_some((found.object, rest))
+    // The framework's devices have names in the same namespace.
+    is_device(context, found.object).then_some((found.object, rest))
 }
 
 /// Returns the first device that a driver created.

@@ -10,6 +10,7 @@ use crate::{
         context::{Context, Entries},
         ex::named_events::{NOTIFICATION, SYNCHRONIZATION, TYPE, create_at, open_handle},
         ob::{
+            handles::Opening,
             namespace::{self, Place},
             object_attributes::OPEN_IF,
         },
@@ -34,7 +35,7 @@ fn io_create(context: &Context, name: u64, handle: u64, event_type: u32) -> u64 
         return 0;
     };
     let object = create_at(context, place, event_type, true);
-    context.write(handle, &open_handle(context, object));
+    context.write(handle, &open_handle(context, object, Opening::KERNEL));
     object
 }
 

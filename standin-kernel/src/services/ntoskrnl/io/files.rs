@@ -31,7 +31,7 @@ use crate::{
             ex::named_events,
             ke::{dispatcher, header::kind},
             ob::{
-                handles::{self, Target},
+                handles::{self, Opening, Target},
                 namespace,
             },
         },
@@ -367,7 +367,10 @@ fn open_by(
             close: |_, _| {},
             has_reference: false,
         };
-        handle.write(context, handles::open(context, target));
+        let value: ObjectAttributesNt = context.read(attributes);
+        let [access, ..] = wanted;
+        let opening = Opening { attributes: value.attributes, access };
+        handle.write(context, handles::open(context, target, opening));
         information
     });
     finish(context, block, done)

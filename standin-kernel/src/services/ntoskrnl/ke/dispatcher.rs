@@ -257,6 +257,7 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
     let objects = Objects { addresses, all, thread: thread_objects::current(context).0 };
     if objects.addresses.iter().any(|object| is_at_limit(*object, objects.thread)) {
         context.raise_exception(MUTANT_LIMIT_EXCEEDED, "for a mutex that is acquired too often");
+        return MUTANT_LIMIT_EXCEEDED;
     }
     let acquire_now = |state: &mut ModuleStates| {
         let mut owners = Vec::new();

@@ -14,6 +14,7 @@ use crate::{
         abi::{DispatcherHeader, Mutant, Semaphore},
         irql::Irql,
         opaque::{KernelEvent, WaitBlock},
+        rule::Rule,
     },
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -75,7 +76,17 @@ fn reset_event(context: &Context, event: At<KernelEvent>) -> i32 {
     set_state(context, event.0, 0)
 }
 
+/// Returns the state of an event. The routine only reads it, so Windows does not notice that an event was
+/// not initialized.
 fn read_event(context: &Context, event: At<KernelEvent>) -> i32 {
+    let header: DispatcherHeader = context.read(event.0);
+    if header.waiters[0] == 0 {
+        context.warn(
+            Rule::UninitializedEvent,
+            &format!("with the event at 0x{event:016X}, which was not initialized"),
+        );
+        return header.signal_state;
+    }
     header_of(context, event.0, EVENTS).signal_state
 }
 

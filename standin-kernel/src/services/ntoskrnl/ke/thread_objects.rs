@@ -285,6 +285,12 @@ pub fn current_process(context: &Context) -> At<KernelProcess> {
     )
 }
 
+/// Returns the id of the process in which the current thread runs.
+pub fn current_process_id(context: &Context) -> u32 {
+    let process = current_process(context);
+    process_of(context, process.0).map_or(context.identity().process, |(id, _)| id)
+}
+
 /// Raises the priorities of threads whose waits have ended, until their next wait. On Windows, the boost
 /// decays as the thread uses its quanta.
 pub fn boost(state: &mut ModuleStates, threads: &[u64], increment: i32) {

@@ -128,7 +128,7 @@ pub fn fire_next(context: &Context, due: i64) {
     let Some(timer) = timer else {
         return;
     };
-    context.clock().move_to(timer.due);
+    context.clock().interrupt_at(timer.due);
     context.as_identity(Identity::IDLE, || fire(context, timer));
 }
 

@@ -199,7 +199,8 @@ fn allocate_of_node(
 }
 
 /// Allocates pages, and a list that describes them. The pages have no address until the driver maps
-/// them. They are always adjacent, because a driver can require adjacent pages.
+/// them. They are always adjacent, because a driver can require adjacent pages. Without a flag that
+/// requires all of them, fewer pages than requested are allocated if there are not more.
 fn allocate_ex(
     context: &Context,
     lowest: u64,
@@ -207,10 +208,13 @@ fn allocate_ex(
     _skip: u64,
     bytes: u64,
     _cache: u32,
-    _flags: u32,
+    flags: u32,
 ) -> At<Mdl> {
     const HEADER: usize = size_of::<Mdl>();
+    /// `MM_ALLOCATE_FULLY_REQUIRED` and `MM_ALLOCATE_REQUIRE_CONTIGUOUS_CHUNKS`.
+    const ALL: u32 = 4 | 0x20;
     let pages = bytes.div_ceil(PAGE_SIZE);
+    let pages = if flags & ALL == 0 { pages.min(LARGEST / PAGE_SIZE) } else { pages };
     let bounds = Bounds { lowest, highest, boundary: 0 };
     let Some(allocation) = new_pages(context, pages, bounds) else {
         return At::NULL;

@@ -1,7 +1,7 @@
 //! Handles of directories and symbolic links.
 
 use super::{
-    handles::{self, Target},
+    handles::{self, Opening, Target},
     names::type_of,
     namespace::{self, DIRECTORY, LINK, Named, Place},
     object_attributes,
@@ -35,19 +35,27 @@ pub const ENTRIES: Entries = &[
 const PERMANENT: u32 = 0x10;
 
 /// Opens a handle to a directory or link.
-fn open_handle(context: &Context, object: u64, type_name: &'static str) -> u64 {
+fn open_handle(context: &Context, object: u64, type_name: &'static str, opening: Opening) -> u64 {
     if !handles::is_in_use(context, object) {
         handles::own(context, object, namespace::delete_temporary);
     }
-    handles::open(context, Target { type_name, object, close: |_, _| {}, has_reference: false })
+    let target = Target { type_name, object, close: |_, _| {}, has_reference: false };
+    handles::open(context, target, opening)
 }
 
 /// Opens a named object, which must be of this type. On failure, stores a null handle.
-fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static str) -> NtResult {
+fn open(
+    context: &Context,
+    handle: At<u64>,
+    access: u32,
+    attributes: u64,
+    type_name: &'static str,
+) -> NtResult {
     handle.write(context, 0);
     let attributes = object_attributes::read(context, attributes)?;
     let found = namespace::open(context, &attributes, type_name)?;
-    handle.write(context, open_handle(context, found, type_name));
+    let opening = Opening { attributes: attributes.flags, access };
+    handle.write(context, open_handle(context, found, type_name, opening));
     Ok(())
 }
 
@@ -56,6 +64,7 @@ fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static
 fn create(
     context: &Context,
     handle: At<u64>,
+    access: u32,
     attributes: u64,
     target: Option<namespace::Target>,
 ) -> NtResult<NtStatus> {
@@ -70,26 +79,27 @@ fn create(
             namespace::create(&mut context.state(), name.as_deref(), target, is_permanent)
         }
     };
-    handle.write(context, open_handle(context, object, type_name));
+    let opening = Opening { attributes: attributes.flags, access };
+    handle.write(context, open_handle(context, object, type_name, opening));
     Ok(status)
 }
 
 fn create_directory(
     context: &Context,
     handle: At<u64>,
-    _access: u32,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult<NtStatus> {
-    create(context, handle, attributes.0, None)
+    create(context, handle, access, attributes.0, None)
 }
 
 fn open_directory(
     context: &Context,
     handle: At<u64>,
-    _access: u32,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
-    open(context, handle, attributes.0, DIRECTORY)
+    open(context, handle, access, attributes.0, DIRECTORY)
 }
 
 /// Returns the objects in a directory, with their names.
@@ -172,7 +182,7 @@ fn query_directory(
 fn create_link(
     context: &Context,
     handle: At<u64>,
-    _access: u32,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
     target: At<UnicodeString>,
 ) -> NtResult<NtStatus> {
@@ -183,16 +193,16 @@ fn create_link(
     }
     let bytes = memory::read_bytes(string.buffer, string.length.into());
     let bytes = bytes.map_err(|_| NtStatus::ACCESS_VIOLATION)?;
-    create(context, handle, attributes.0, Some(namespace::Target { bytes, room }))
+    create(context, handle, access, attributes.0, Some(namespace::Target { bytes, room }))
 }
 
 fn open_link(
     context: &Context,
     handle: At<u64>,
-    _access: u32,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
-    open(context, handle, attributes.0, LINK)
+    open(context, handle, access, attributes.0, LINK)
 }
 
 /// Stores the target of a link. If the caller requests the size, its buffer must be large enough

@@ -202,7 +202,7 @@ fn query(
             let type_size = size_of_string(type_name, size_of::<ObjectTypeInformation>());
             let value = ObjectBasicInformation {
                 attributes: 0,
-                access: rights,
+                access: handles::granted(context, handle.0, rights),
                 handles: of_handles.max(1),
                 // The count includes the reference of this call.
                 pointers: references.max(1).saturating_add(1),

@@ -63,6 +63,13 @@ pub struct Target {
 }
 
 impl Target {
+    /// Returns a target with this name.
+    pub fn new(name: &str) -> Self {
+        let bytes: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let room = u16::try_from(bytes.len() + 2).unwrap_or(u16::MAX);
+        Self { bytes, room }
+    }
+
     fn text(&self) -> String {
         String::from_utf16_lossy(&units(&self.bytes))
     }
@@ -94,9 +101,7 @@ impl Default for Namespace {
             made.create(Some(name), None, true);
         }
         for (name, target) in LINKS {
-            let bytes: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
-            let room = u16::try_from(bytes.len() + 2).unwrap_or(u16::MAX);
-            made.create(Some(name), Some(Target { bytes, room }), true);
+            made.create(Some(name), Some(Target::new(target)), true);
         }
         for (name, object) in CALLBACKS.into_iter().zip(addresses) {
             made.enter(name, object, CALLBACK);
@@ -241,6 +246,18 @@ pub fn enter(state: &mut ModuleStates, name: &str, object: u64, type_name: &'sta
     state.get::<Namespace>().enter(name, object, type_name);
 }
 
+/// Creates a permanent link of a device. Returns its address.
+///
+/// # Errors
+///
+/// Fails if the name is in use, or if it cannot exist.
+pub fn link_device(state: &mut ModuleStates, name: &str, target: Target) -> NtResult<u64> {
+    let Place::New(name) = place(state, name, LINK, 0)? else {
+        return Err(NtStatus::OBJECT_NAME_COLLISION);
+    };
+    Ok(create(state, name.as_deref(), Some(target), true))
+}
+
 /// Removes the name of an object.
 pub fn remove(state: &mut ModuleStates, object: u64) {
     state.get::<Namespace>().names.retain(|_, one| one.object != object);
@@ -269,6 +286,11 @@ pub fn delete_temporary(context: &Context, object: u64) {
     context.with_state(|namespace: &mut Namespace| {
         namespace.delete(|one, node| one == object && !node.is_permanent);
     });
+}
+
+/// Deletes a link.
+pub fn delete_link(state: &mut ModuleStates, link: u64) {
+    state.get::<Namespace>().delete(|one, _| one == link);
 }
 
 /// Deletes the links with targets that `is_unwanted` selects.

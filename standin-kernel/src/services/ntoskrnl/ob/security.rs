@@ -4,7 +4,7 @@
 use super::{
     callbacks::{self, HandleOperation},
     filters::CREATE,
-    handles::{self, Target},
+    handles::{self, Opening, Target},
 };
 use crate::{
     execution::{
@@ -94,7 +94,7 @@ fn stop_for_object(context: &Context, object: u64) -> ! {
 fn open_by_pointer(
     context: &Context,
     object: Memory,
-    _attributes: u32,
+    attributes: u32,
     _state: At<AccessState>,
     access: u32,
     kind: At<ObjectType>,
@@ -120,7 +120,8 @@ fn open_by_pointer(
             },
             has_reference: true,
         };
-        handle.write(context, handles::open(context, target));
+        let opening = Opening { attributes, access };
+        handle.write(context, handles::open(context, target, opening));
         Ok(())
     })
 }

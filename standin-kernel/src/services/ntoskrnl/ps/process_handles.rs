@@ -21,7 +21,7 @@ use crate::{
             identity_of, is_running, process_end, process_object, processors, thread_by_id,
         },
         ob::{
-            handles::{self, Target},
+            handles::{self, Opening, Target},
             object_attributes,
         },
     },
@@ -62,7 +62,8 @@ fn open(
         return Err(INVALID_CID);
     }
     let object = process_object(context.ntoskrnl(), process);
-    handles::open_watched(context, Target::process(object), handle, access)
+    let opening = Opening { attributes: attributes.flags, access };
+    handles::open_watched(context, Target::process(object), handle, opening)
 }
 
 /// The classes of information (`PROCESSINFOCLASS`).

@@ -253,5 +253,6 @@ pub const EXIT_STATUS: NtStatus = NtStatus::SUCCESS;
 pub fn end(context: &Context, process: u32) {
     let object = process_object(context.ntoskrnl(), process);
     process_end(context, process, Some(EXIT_STATUS));
+    handles::close_all_of(context, process);
     set_state(context, object, 1);
 }

@@ -15,7 +15,7 @@ use crate::{
             thread_objects,
             threads::{self, Kind},
         },
-        ob::handles::{self, Target},
+        ob::handles::{self, Opening, Target},
     },
 };
 
@@ -29,20 +29,15 @@ fn create(
     context: &Context,
     handle: At<u64>,
     access: u32,
-    _attributes: At<ObjectAttributesNt>,
+    attributes: At<ObjectAttributesNt>,
     process: Handle<NtObject>,
     client: At<ClientId>,
     routine: Callback,
     start_context: Memory,
 ) -> NtResult {
-    create_thread(
-        context,
-        Kind::Drivers,
-        (handle, access),
-        process.0,
-        client.0,
-        [routine.0, start_context.0],
-    )
+    let opening = opening(context, attributes, access);
+    let routine = [routine.0, start_context.0];
+    create_thread(context, Kind::Drivers, (handle, opening), process.0, client.0, routine)
 }
 
 fn create_for_object(
@@ -50,28 +45,27 @@ fn create_for_object(
     _object: Memory,
     handle: At<u64>,
     access: u32,
-    _attributes: At<ObjectAttributesNt>,
+    attributes: At<ObjectAttributesNt>,
     process: Handle<NtObject>,
     client: At<ClientId>,
     routine: Callback,
     start_context: Memory,
 ) -> NtResult {
-    let kind = Kind::KeepsDriver;
-    create_thread(
-        context,
-        kind,
-        (handle, access),
-        process.0,
-        client.0,
-        [routine.0, start_context.0],
-    )
+    let opening = opening(context, attributes, access);
+    let routine = [routine.0, start_context.0];
+    create_thread(context, Kind::KeepsDriver, (handle, opening), process.0, client.0, routine)
+}
+
+fn opening(context: &Context, attributes: At<ObjectAttributesNt>, access: u32) -> Opening {
+    let value = attributes.read_optional(context);
+    Opening { attributes: value.map_or(0, |value| value.attributes), access }
 }
 
 /// Creates a thread, and opens a handle to it.
 fn create_thread(
     context: &Context,
     kind: Kind,
-    (handle, access): (At<u64>, u32),
+    (handle, opening): (At<u64>, Opening),
     process: u64,
     client: u64,
     routine: [u64; 2],
@@ -84,7 +78,7 @@ fn create_thread(
     let created = threads::create(context, kind, routine);
     let identity = created.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let object = thread_objects::object_of(context, identity);
-    handles::open_watched(context, Target::thread(object), handle, access)?;
+    handles::open_watched(context, Target::thread(object), handle, opening)?;
     let id = ClientId { process: identity.process.into(), thread: identity.thread.into() };
     context.write_optional(client, &id);
     Ok(())

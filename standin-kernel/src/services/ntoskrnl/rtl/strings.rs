@@ -106,11 +106,11 @@ fn to_bytes<const WIDE: bool>(units: &[u16]) -> Vec<u8> {
     }
 }
 
-fn init<C: Unit>(context: &Context, destination: At<UnicodeString>, source: At<C>) {
+pub fn init<C: Unit>(context: &Context, destination: At<UnicodeString>, source: At<C>) {
     init_at_most(context, destination, source, true);
 }
 
-fn init_checked<C: Unit>(
+pub fn init_checked<C: Unit>(
     context: &Context,
     destination: At<UnicodeString>,
     source: At<C>,
@@ -167,12 +167,15 @@ fn copy<const WIDE: bool>(
     destination.write(context, to);
 }
 
-/// Appends bytes to a string, and a terminator if it fits.
+/// Appends bytes to a string, and a terminator if it fits. Without bytes, nothing is written.
 fn append_bytes<const WIDE: bool>(
     context: &Context,
     destination: u64,
     mut bytes: Vec<u8>,
 ) -> NtResult {
+    if bytes.is_empty() {
+        return Ok(());
+    }
     let mut string: UnicodeString = context.read(destination);
     let used = usize::from(string.length) + bytes.len();
     if used > usize::from(string.maximum_length) {
@@ -332,12 +335,9 @@ fn downcase_character(_context: &Context, character: u16) -> u16 {
     downcase(character)
 }
 
-fn upper_byte(byte: u8) -> u8 {
-    code_page::to_byte(upcase(code_page::to_unit(byte)))
-}
-
-fn upper_character(_context: &Context, character: i8) -> i8 {
-    upper_byte(character.cast_unsigned()).cast_signed()
+/// Returns the upper-case form of a letter from a to z. Other characters have none in these routines.
+const fn upper_character(_context: &Context, character: i8) -> i8 {
+    character.cast_unsigned().to_ascii_uppercase().cast_signed()
 }
 
 /// Copies as much as fits, in upper case.
@@ -345,9 +345,7 @@ fn upper_string(context: &Context, destination: At<AnsiString>, source: At<AnsiS
     let mut to: UnicodeString = context.read(destination.0);
     let mut bytes = bytes_of(context, &context.read(source.0));
     bytes.truncate(usize::from(to.maximum_length));
-    for byte in &mut bytes {
-        *byte = upper_byte(*byte);
-    }
+    bytes.make_ascii_uppercase();
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     context.write_bytes(to.buffer, &bytes);
     context.write(destination.0, &to);
@@ -371,8 +369,16 @@ fn unicode_to_ansi(
     allocate: bool,
 ) -> NtResult {
     let units = units_of::<true>(context, source.0);
-    let bytes: Vec<u16> = units.into_iter().map(|unit| code_page::to_byte(unit).into()).collect();
-    store::<false>(context, destination.0, &bytes, allocate, true)
+    let mut bytes: Vec<u16> =
+        units.into_iter().map(|unit| code_page::to_byte(unit).into()).collect();
+    let room = usize::from(context.read::<UnicodeString>(destination.0).maximum_length);
+    if allocate || bytes.len() < room || room == 0 {
+        return store::<false>(context, destination.0, &bytes, allocate, true);
+    }
+    // The part that fits is stored, with a terminator.
+    bytes.truncate(room - 1);
+    store::<false>(context, destination.0, &bytes, false, true)?;
+    Err(NtStatus::BUFFER_OVERFLOW)
 }
 
 /// Converts as much as fits. Always succeeds.
@@ -419,7 +425,7 @@ fn ansi_size(context: &Context, string: At<UnicodeString>) -> u32 {
 }
 
 /// Frees a string's buffer, which one of these routines has allocated, and empties the string.
-fn free(context: &Context, string: At<UnicodeString>) {
+pub fn free(context: &Context, string: At<UnicodeString>) {
     let value = string.read(context);
     if value.buffer == 0 {
         return;
@@ -444,6 +450,14 @@ fn duplicate(
         || source.is_null()
         || string_out.is_null()
     {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let value = source.read(context);
+    let is_malformed = !value.length.is_multiple_of(2)
+        || !value.maximum_length.is_multiple_of(2)
+        || value.length > value.maximum_length
+        || value.buffer == 0 && value.maximum_length != 0;
+    if is_malformed {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let units = units_of::<true>(context, source.0);

@@ -15,6 +15,9 @@ pub const ENTRIES: Entries = &[
     routine("RtlUnicodeToUTF8N", unicode_to_utf8),
     routine("RtlUTF8StringToUnicodeString", utf8_string_to_unicode),
     routine("RtlUnicodeStringToUTF8String", unicode_string_to_utf8),
+    routine("RtlInitUTF8String", strings::init::<u8>),
+    routine("RtlInitUTF8StringEx", strings::init_checked::<u8>),
+    routine("RtlFreeUTF8String", strings::free),
     routine("RtlSuffixUnicodeString", strings::suffix),
     routine("RtlRandom", random),
     routine("RtlRandomEx", random),
@@ -54,7 +57,7 @@ fn encode(units: &[u16]) -> (Vec<Vec<u8>>, bool) {
     (characters, is_valid)
 }
 
-/// Stores as many whole characters as fit, and the number of bytes. If there is no destination,
+/// Stores as many whole parts as fit, and the number of bytes. If there is no destination,
 /// only counts.
 fn store(
     context: &Context,
@@ -81,9 +84,9 @@ fn store(
     if is_cut { Err(NtStatus::BUFFER_TOO_SMALL) } else { Ok(mapped(is_valid)) }
 }
 
+/// Returns the bytes of each unit. The end of a buffer may divide a surrogate pair.
 fn wide(characters: &[Vec<u16>]) -> Vec<Vec<u8>> {
-    let one = |units: &Vec<u16>| units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-    characters.iter().map(one).collect()
+    characters.iter().flatten().map(|unit| unit.to_le_bytes().to_vec()).collect()
 }
 
 /// Checks the arguments common to both directions.
@@ -120,9 +123,11 @@ fn unicode_to_utf8(
     length: u32,
 ) -> NtResult<NtStatus> {
     check(destination.0, actual, source.0)?;
-    if !length.is_multiple_of(2) {
+    // A call that only counts ignores half a unit.
+    if !length.is_multiple_of(2) && !destination.is_null() {
         return Err(INVALID_LENGTH);
     }
+    let length = length & !1;
     let (characters, is_valid) = encode(&units(&context.read_bytes(source.0, length as usize)));
     store(context, destination.0, room, actual, &characters, is_valid)
 }

@@ -24,7 +24,7 @@ use crate::{
         ntoskrnl::{
             context::{Context, Entries},
             ke::thread_objects,
-            ob::handles::{self, Target},
+            ob::handles::{self, Opening, Target},
         },
     },
 };
@@ -333,15 +333,15 @@ fn type_of(context: &Context, token: At<AccessToken>) -> i32 {
 fn open_of_process(
     context: &Context,
     process: Handle<NtObject>,
-    _access: u32,
-    _attributes: u32,
+    access: u32,
+    attributes: u32,
     handle: At<u64>,
 ) -> NtResult {
     handles::must_be_process(context, process.0)?;
     let process = handles::target_of(context, process.0)?;
     let object = tokens::of_process(id_of(context, process.object));
     let target = Target { type_name: TYPE, object, close: |_, _| {}, has_reference: false };
-    handle.write(context, handles::open(context, target));
+    handle.write(context, handles::open(context, target, Opening { attributes, access }));
     Ok(())
 }
 

@@ -201,7 +201,30 @@ fn get_property(
     kind: At<u32>,
 ) -> NtResult {
     let found = context.registry().properties.get(&property(context, name.0, key.0, locale)?);
-    load(context, found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?, (size, data.0), required, kind)
+    let found = match found {
+        Some(found) => found,
+        None => property_of_system(context, name.0, key.0)?,
+    };
+    load(context, found, (size, data.0), required, kind)
+}
+
+/// Returns a property that the Plug and Play manager gives every interface: `DEVPKEY_DeviceInterface_Enabled`
+/// or `DEVPKEY_DeviceInterface_ClassGuid`.
+fn property_of_system(context: &Context, name: u64, key: u64) -> NtResult<KeyedProperty> {
+    const FORMAT: [u8; 16] = *b"\x6E\x51\x6E\x02\x14\xB8\x4B\x41\x83\xCD\x85\x6D\x6F\xEF\x48\x22";
+    const ENABLED: u32 = 3;
+    const CLASS: u32 = 4;
+    /// `DEVPROP_TYPE_GUID` and `DEVPROP_TYPE_BOOLEAN`, whose true value is -1.
+    const GUID: u32 = 0xD;
+    const BOOLEAN: u32 = 0x11;
+    let format: [u8; 16] = context.read(key);
+    let number: u32 = context.read(key.wrapping_add(16));
+    let found = find(context, &name_at(context, name)?)?;
+    match number {
+        ENABLED if format == FORMAT => Ok((BOOLEAN, vec![if found.is_enabled { 0xFF } else { 0 }])),
+        CLASS if format == FORMAT => Ok((GUID, found.class.to_vec())),
+        _ => Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+    }
 }
 
 fn get_device_property(

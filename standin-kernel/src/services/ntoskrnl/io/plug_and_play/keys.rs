@@ -37,7 +37,7 @@ fn open_device_key(
     mask: u32,
     handle: At<u64>,
 ) -> NtResult {
-    let node = context.devices().node(physical.0).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    let node = context.devices().node(physical.0).ok_or(NtStatus::INVALID_PARAMETER)?;
     let path = device_path(&node.instance, &node.driver_key, kind);
     open(context, &path.ok_or(NtStatus::INVALID_PARAMETER)?, mask, handle)
 }
