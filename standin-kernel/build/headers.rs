@@ -44,7 +44,8 @@ pub struct Parameter<'a> {
 pub struct Headers {
     functions: Value,
     others: Value,
-    types: Value,
+    /// types.json.
+    pub types: Value,
 }
 
 impl Headers {

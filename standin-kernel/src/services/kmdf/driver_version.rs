@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtResult, framework_abi::VersionAvailableParameters},
+    ground::{NtResult, abi::VersionAvailableParameters},
 };
 
 pub const ENTRIES: Entries = &[

@@ -14,7 +14,11 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Handle, Out, routine},
-    ground::{NtResult, abi::ObjectAttributes, framework_abi::DeviceObject, rule::Rule},
+    ground::{
+        NtResult,
+        abi::{DeviceObject, ObjectAttributes},
+        rule::Rule,
+    },
 };
 
 pub const ENTRIES: Entries = &[

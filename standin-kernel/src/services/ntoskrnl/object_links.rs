@@ -158,7 +158,8 @@ fn query_directory(
     for bytes in fitting.iter().flatten() {
         let room = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         let length = room.saturating_sub(2);
-        let string = UnicodeString { length, maximum_length: room, reserved: 0, buffer: text_at };
+        let string =
+            UnicodeString { length, maximum_length: room, buffer: text_at, ..Default::default() };
         context.write(entry.0, &string);
         context.write_bytes(text_at, bytes);
         entry = At::new(entry.0.wrapping_add(size_of::<UnicodeString>() as u64));

@@ -6,8 +6,7 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::{
         NtStatus,
-        abi::UnicodeString,
-        framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
+        abi::{BusInformation, PnpCapabilities, PowerCapabilities, UnicodeString},
     },
     services::{
         kmdf::state::{

@@ -7,8 +7,7 @@ use crate::{
     execution::routine::{At, Handle, Memory, routine},
     ground::{
         NtResult, NtStatus,
-        abi::UnicodeString,
-        framework_abi::{Interface, QueryInterfaceConfig},
+        abi::{Interface, QueryInterfaceConfig, UnicodeString},
     },
     services::{
         kmdf::{
@@ -124,7 +123,7 @@ fn add_query_interface(
     }
     let imports = config.import_interface != 0;
     // A table or a callback must answer a query. An import requires both.
-    let has_callback = config.process_query_interface_request != 0;
+    let has_callback = config.evt_device_process_query_interface_request != 0;
     if config.interface_type == 0
         || (config.interface == 0 && !has_callback)
         || (imports && !has_callback)
@@ -145,7 +144,7 @@ fn add_query_interface(
     let offer = Offer {
         class: context.read(config.interface_type),
         table,
-        process: config.process_query_interface_request,
+        process: config.evt_device_process_query_interface_request,
         asks_parent: config.send_query_to_parent_stack != 0,
         imports,
     };

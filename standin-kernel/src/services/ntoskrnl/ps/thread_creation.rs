@@ -75,7 +75,8 @@ fn create_thread(
     let identity = created.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let object = thread_objects::object_of(context, identity);
     handles::open_watched(context, Target::thread(object), handle, access)?;
-    let id = ClientId { process: identity.process.into(), thread: identity.thread.into() };
+    let id =
+        ClientId { unique_process: identity.process.into(), unique_thread: identity.thread.into() };
     context.write_optional(client, &id);
     Ok(())
 }

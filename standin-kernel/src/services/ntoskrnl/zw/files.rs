@@ -226,12 +226,13 @@ fn find_entry(folder: &Path, name: &str) -> Option<PathBuf> {
 /// Returns the path that object attributes specify.
 fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
     let attributes: ObjectAttributesNt = context.read(attributes);
-    if attributes.name == 0 {
+    if attributes.object_name == 0 {
         return Err(OBJECT_PATH_SYNTAX_BAD);
     }
-    let name = read_unicode_string(context, attributes.name);
-    if attributes.root != 0 {
-        let root = handles::target(context, attributes.root).ok_or(NtStatus::INVALID_HANDLE)?;
+    let name = read_unicode_string(context, attributes.object_name);
+    if attributes.root_directory != 0 {
+        let root =
+            handles::target(context, attributes.root_directory).ok_or(NtStatus::INVALID_HANDLE)?;
         let mut state = context.state();
         let files = state.get::<Files>();
         let root = files.open.get(&root.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
@@ -376,7 +377,10 @@ fn open_by(
 /// Stores the result of an operation.
 fn finish(context: &Context, block: At<IoStatusBlock>, done: NtResult<u64>) -> NtResult {
     let status = done.err().unwrap_or(NtStatus::SUCCESS).bits();
-    block.write(context, IoStatusBlock { status, reserved: 0, information: done.unwrap_or(0) });
+    block.write(
+        context,
+        IoStatusBlock { status, information: done.unwrap_or(0), ..Default::default() },
+    );
     done.map(drop)
 }
 

@@ -221,7 +221,7 @@ pub fn create_all(context: &Context, path: &str, mask: u32, handle: At<u64>) -> 
     let attributes = Block::zeroed(size_of::<ObjectAttributesNt>());
     let value = ObjectAttributesNt {
         length: u32::try_from(size_of::<ObjectAttributesNt>()).unwrap_or(0),
-        name: name.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
+        object_name: name.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
         ..context.read(attributes.address())
     };
     context.write(attributes.address(), &value);
@@ -256,7 +256,7 @@ fn open_key(
     }
     let given: ObjectAttributesNt = context.read(attributes);
     let empty = Block::zeroed(size_of::<UnicodeString>());
-    let name = if given.name == 0 { empty.address() } else { given.name };
+    let name = if given.object_name == 0 { empty.address() } else { given.object_name };
     let root = match handles::target(context, value.root) {
         Some(target) => target.object,
         None => new_object(context, start.map_or_else(|| context.registry().open(None, ROOT), Ok)?),
@@ -271,7 +271,7 @@ fn open_key(
         request.options.into(),
         request.class,
         given.security_descriptor,
-        given.quality_of_service,
+        given.security_quality_of_service,
         request.mask.into(),
         Some(request.disposition).filter(|at| *at != 0).unwrap_or_else(|| disposition.address()),
         result_object.address(),

@@ -14,8 +14,11 @@ use crate::{
         routine::{At, Handle, routine},
     },
     ground::{
-        NtResult, NtStatus, abi::DeviceObject, arena::Block, executive_abi::PowerDeviceV1,
-        irql::Irql, rule::Rule,
+        NtResult, NtStatus,
+        abi::{DeviceObject, PowerDeviceV1},
+        arena::Block,
+        irql::Irql,
+        rule::Rule,
     },
     services::ntoskrnl::{
         context::{Context, Entries},
