@@ -214,6 +214,13 @@ impl<T> Handle<T> {
     }
 }
 
+impl<T> Out<T> {
+    /// Returns whether the address is null.
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+}
+
 macro_rules! copy_without_the_type {
     ($($name:ident)*) => {$(
         impl<T> Clone for $name<T> {

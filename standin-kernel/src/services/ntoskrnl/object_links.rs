@@ -12,7 +12,7 @@ use super::{
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -45,7 +45,12 @@ fn open_handle(context: &Context, object: u64, type_name: &'static str) -> u64 {
 }
 
 /// Opens a named object, which must be of this type. On failure, stores a null handle.
-fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static str) -> NtResult {
+fn open(
+    context: &Context,
+    handle: Out<NtObject>,
+    attributes: u64,
+    type_name: &'static str,
+) -> NtResult {
     handle.write(context, 0);
     let attributes = object_attributes::read(context, attributes)?;
     let found = namespace::open(context, &attributes, type_name)?;
@@ -57,7 +62,7 @@ fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static
 /// object with the name instead.
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     attributes: u64,
     target: Option<namespace::Target>,
 ) -> NtResult<NtStatus> {
@@ -78,7 +83,7 @@ fn create(
 
 fn create_directory(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     _access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult<NtStatus> {
@@ -87,7 +92,7 @@ fn create_directory(
 
 fn open_directory(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     _access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
@@ -174,7 +179,7 @@ fn query_directory(
 
 fn create_link(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     _access: u32,
     attributes: At<ObjectAttributesNt>,
     target: At<UnicodeString>,
@@ -191,7 +196,7 @@ fn create_link(
 
 fn open_link(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     _access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{NtResult, NtStatus, abi::ObjectAttributesNt, arena::Block, memory},
 };
@@ -106,7 +106,7 @@ fn protection_of(given: u32) -> NtResult<u32> {
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     _access: u32,
     attributes: At<ObjectAttributesNt>,
     size: At<i64>,
@@ -208,7 +208,7 @@ fn delete(context: &Context, object: u64) {
 
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     _access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {

@@ -1,7 +1,10 @@
 //! Named events created by `IoCreateNotificationEvent` and `IoCreateSynchronizationEvent`.
 
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Out, routine},
+    },
     ground::{abi::UnicodeString, opaque::KernelEvent},
     services::{
         ntoskrnl::{
@@ -41,7 +44,7 @@ fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
 fn create_notification(
     context: &Context,
     name: At<UnicodeString>,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> At<KernelEvent> {
     At::new(io_create(context, name.0, handle.0, NOTIFICATION))
 }
@@ -49,7 +52,7 @@ fn create_notification(
 fn create_synchronization(
     context: &Context,
     name: At<UnicodeString>,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> At<KernelEvent> {
     At::new(io_create(context, name.0, handle.0, SYNCHRONIZATION))
 }

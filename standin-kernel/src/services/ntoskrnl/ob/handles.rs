@@ -10,7 +10,7 @@ use crate::{
     execution::{
         coroutine::wait_until,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{NtResult, NtStatus, memory, opaque::ObjectType},
     services::ntoskrnl::{
@@ -109,7 +109,12 @@ pub fn open(context: &Context, target: Target) -> u64 {
 }
 
 /// Opens a handle of a process or a thread between the pre- and post-operation callbacks.
-pub fn open_watched(context: &Context, target: Target, handle: At<u64>, access: u32) -> NtResult {
+pub fn open_watched(
+    context: &Context,
+    target: Target,
+    handle: Out<NtObject>,
+    access: u32,
+) -> NtResult {
     let operation = HandleOperation {
         operation: CREATE,
         type_name: target.type_name,
@@ -238,7 +243,7 @@ fn duplicate(
     source_process: Handle<NtObject>,
     source: Handle<NtObject>,
     target_process: Handle<NtObject>,
-    to: At<u64>,
+    to: Out<NtObject>,
     access: u32,
     _attributes: u32,
     options: u32,

@@ -6,7 +6,7 @@ use crate::{
     execution::{
         identity::Identity,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -35,7 +35,7 @@ pub const ENTRIES: Entries =
 /// process.
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     client: At<ClientId>,

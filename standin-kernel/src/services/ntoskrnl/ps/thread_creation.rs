@@ -3,7 +3,7 @@
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Callback, Handle, Memory, routine},
+        routine::{At, Callback, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -24,7 +24,7 @@ pub const ENTRIES: Entries =
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     _attributes: At<ObjectAttributesNt>,
     process: Handle<NtObject>,
@@ -45,7 +45,7 @@ fn create(
 fn create_for_object(
     context: &Context,
     _object: Memory,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     _attributes: At<ObjectAttributesNt>,
     process: Handle<NtObject>,
@@ -61,7 +61,7 @@ fn create_for_object(
 fn create_thread(
     context: &Context,
     kind: Kind,
-    (handle, access): (At<u64>, u32),
+    (handle, access): (Out<NtObject>, u32),
     process: u64,
     client: u64,
     routine: [u64; 2],

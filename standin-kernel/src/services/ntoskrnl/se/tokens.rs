@@ -12,7 +12,7 @@ use crate::{
     execution::{
         identity::Identity,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -326,7 +326,7 @@ fn open_of_process(
     process: Handle<NtObject>,
     _access: u32,
     _attributes: u32,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> NtResult {
     handles::must_be_process(context, process.0)?;
     let process = handles::target_of(context, process.0)?;
@@ -342,7 +342,7 @@ fn open_of_thread(
     _access: u32,
     _as_self: bool,
     _attributes: u32,
-    _handle: At<u64>,
+    _handle: Out<NtObject>,
 ) -> NtResult {
     let target = handles::target_of(context, thread.0)?;
     let is_thread = target.type_name == "PsThreadType";

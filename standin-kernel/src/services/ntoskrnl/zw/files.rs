@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Callback, Handle, Memory, routine},
+        routine::{At, Callback, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -253,7 +253,7 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
@@ -273,7 +273,7 @@ fn create(
 #[expect(clippy::too_many_arguments, reason = "the DDI has them")]
 fn create_for_driver_with_context(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
@@ -298,7 +298,7 @@ fn create_for_driver_with_context(
 #[expect(clippy::too_many_arguments, reason = "the DDI has them")]
 fn create_for_driver(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
@@ -335,7 +335,7 @@ fn create_for_driver(
 
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
@@ -349,7 +349,7 @@ fn open(
 
 fn open_by(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     attributes: u64,
     block: At<IoStatusBlock>,
     wanted: [u32; 4],

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -194,7 +194,7 @@ fn start(context: &Context, attributes: &Attributes) -> NtResult<Option<KeyId>> 
 
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     mask: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
@@ -213,7 +213,7 @@ struct Request {
 
 /// Opens a key for another routine of the kernel, creates the key and its parents if necessary, and stores
 /// a handle to it.
-pub fn create_all(context: &Context, path: &str, mask: u32, handle: At<u64>) -> NtResult {
+pub fn create_all(context: &Context, path: &str, mask: u32, handle: Out<NtObject>) -> NtResult {
     let mut text = None;
     let name = store_unicode_string(context, path, |size| {
         Some(text.insert(Block::zeroed(size)).address())
@@ -243,7 +243,7 @@ const EXISTING: u32 = 2;
 fn open_key(
     context: &Context,
     operation: Operation,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     attributes: u64,
     request: &Request,
     body: impl FnOnce(Option<KeyId>, &Attributes) -> NtResult<KeyId>,
@@ -310,7 +310,7 @@ fn open_key(
 
 fn open_with_options(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     mask: u32,
     attributes: At<ObjectAttributesNt>,
     options: u32,
@@ -337,7 +337,7 @@ fn check_options(context: &Context, options: u32) {
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     mask: u32,
     attributes: At<ObjectAttributesNt>,
     _title: u32,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, routine},
+        routine::{At, Handle, Out, routine},
     },
     ground::{NtResult, NtStatus},
     services::ntoskrnl::{
@@ -52,7 +52,7 @@ fn wait(
 fn wait_for_several(
     context: &Context,
     count: u32,
-    handles: At<u64>,
+    handles: Out<NtObject>,
     wait_type: u32,
     _alertable: bool,
     timeout: At<i64>,

@@ -11,7 +11,7 @@ use crate::{
     execution::{
         coroutine::wait_until,
         kinds::PowerHandle,
-        routine::{At, Handle, routine},
+        routine::{At, Handle, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -66,7 +66,7 @@ fn register(
     context: &Context,
     physical: At<DeviceObject>,
     device: At<PowerDeviceV1>,
-    handle: At<u64>,
+    handle: Out<PowerHandle>,
 ) -> NtResult {
     let described = (!physical.is_null()).then(|| describe(context, device.0)).flatten();
     let (callbacks, components) = described.ok_or(NtStatus::INVALID_PARAMETER)?;
