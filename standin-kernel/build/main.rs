@@ -1,7 +1,9 @@
-//! Generates the declarations of the routines that drivers can call, from the data on the WDK's headers.
+//! Generates the declarations of the routines that drivers can call, and the structures that they access,
+//! from the data on the WDK's headers.
 
 mod headers;
 mod limits;
+mod structures;
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, path::Path};
 
@@ -12,8 +14,13 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=build");
-    let text = generate(&Headers::read()?, &limits::exceptions(include_str!("limits.txt"))?)?;
-    fs::write(Path::new(&env::var("OUT_DIR")?).join("declarations.rs"), text)?;
+    let headers = Headers::read()?;
+    let folder = env::var("OUT_DIR")?;
+    let folder = Path::new(&folder);
+    let declarations = generate(&headers, &limits::exceptions(include_str!("limits.txt"))?)?;
+    fs::write(folder.join("declarations.rs"), declarations)?;
+    let structures = structures::generate(&headers.types, include_str!("structures.txt"))?;
+    fs::write(folder.join("structures.rs"), structures)?;
     Ok(())
 }
 
@@ -46,8 +53,18 @@ fn declare(
     limits: &Limits,
 ) -> Result<()> {
     let index = function.index;
+    let parameters = function.parameters.iter();
+    let parameters: Vec<_> =
+        parameters.map(|one| format!("{} {}", one.header_type, one.name)).collect();
+    let refusal = format!(
+        "the function has another number of parameters or another result than `{} {name}({})` in the \
+         WDK's headers",
+        function.result.unwrap_or("void"),
+        parameters.join(", ")
+    );
+    writeln!(text, "Declaration {{ name: {name:?}, refusal: {refusal:?},")?;
     let limit = limits.limit;
-    writeln!(text, "Declaration {{ name: {name:?}, index: {index:?}, limit: Irql::{limit},")?;
+    writeln!(text, "index: {index:?}, limit: Irql::{limit},")?;
     let [annotated, documented] = limits.sources.unwrap_or([limit; 2]);
     writeln!(text, "annotated: Irql::{annotated}, documented: Irql::{documented},")?;
     text.push_str("parameters: &[");

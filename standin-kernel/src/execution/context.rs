@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
     call::Call,
-    routine::At,
+    routine::{At, Out},
     stack::Returned,
     thread::{Raise, Thread, park},
 };
@@ -421,6 +421,13 @@ impl<T: IntoBytes + Immutable + Copy> At<T> {
     /// Writes the value, unless the address is null. Bugchecks for a bad address.
     pub fn write_optional(self, context: &Context, value: T) {
         context.write_optional(self.0, &value);
+    }
+}
+
+impl<T> Out<T> {
+    /// Writes a handle. Bugchecks for a bad address.
+    pub fn write(self, context: &Context, handle: u64) {
+        context.write(self.0, &handle);
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
 use crate::ground::{
     NtStatus,
     arena::Block,
-    bare, memory,
+    memory, memory_routines,
     unwind::{EXCEPTION_HANDLER, Handler, MAX_FRAMES, Registers, TERMINATION_HANDLER},
 };
 
@@ -312,11 +312,11 @@ pub unsafe fn serve_fault(frame: &mut Frame, state: *mut u8) -> bool {
     } else {
         // The fault is in a routine such as memcpy that received a bad address.
         let caller = memory::read(trap.registers.rsp()).ok();
-        let is_bare = bare::routine_at(trap.registers.rip).is_some();
+        let is_bare = memory_routines::routine_at(trap.registers.rip).is_some();
         let Some(caller) = caller.filter(|_| is_bare) else {
             return false;
         };
-        (bare::caller(trap.registers, caller), true)
+        (memory_routines::caller(trap.registers, caller), true)
     };
     let context = Context::of_job(&thread);
     let Some(continuation) = dispatch(&context, &exception, registers, is_return) else {

@@ -23,7 +23,7 @@ pub fn store_unicode_string(
     let block = allocate(STRING + bytes.len())?;
     let buffer = block + STRING as u64;
     let length = maximum_length.saturating_sub(2);
-    context.write(block, &UnicodeString { length, maximum_length, reserved: 0, buffer });
+    context.write(block, &UnicodeString { length, maximum_length, buffer, ..Default::default() });
     context.write_bytes(buffer, &bytes);
     Some(block)
 }

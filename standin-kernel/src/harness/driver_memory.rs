@@ -62,22 +62,14 @@ impl DriverMemory {
                 // IO_TYPE_DRIVER
                 kind: 4,
                 size: i16::try_from(size_of::<DriverObject>()).unwrap_or(i16::MAX),
-                reserved: 0,
-                device_object: 0,
-                flags: 0,
-                reserved_1: 0,
                 driver_start: image.base(),
                 driver_size: u32::try_from(image.size()).unwrap_or(u32::MAX),
-                reserved_2: 0,
                 driver_section: section.address(),
                 driver_extension: extension.address(),
                 driver_name,
                 hardware_database: hardware_database.address(),
-                fast_io_dispatch: 0,
                 driver_init: image.entry(),
-                driver_start_io: 0,
-                driver_unload: 0,
-                major_function: [0; 28],
+                ..Default::default()
             }
             .as_bytes(),
         );
@@ -85,10 +77,8 @@ impl DriverMemory {
             &extension,
             DriverExtension {
                 driver_object: object.address(),
-                add_device: 0,
-                count: 0,
-                reserved: 0,
                 service_key_name,
+                ..Default::default()
             }
             .as_bytes(),
         );
@@ -110,7 +100,11 @@ fn unicode_string(text: &str) -> (Block, UnicodeString) {
     memory::write_bytes(block.address(), &bytes)
         .expect("a block of the kernel's own memory is writable");
     let length = u16::try_from(bytes.len()).expect("a path is shorter than 32,767 characters");
-    let string =
-        UnicodeString { length, maximum_length: length, reserved: 0, buffer: block.address() };
+    let string = UnicodeString {
+        length,
+        maximum_length: length,
+        buffer: block.address(),
+        ..Default::default()
+    };
     (block, string)
 }

@@ -95,9 +95,9 @@ impl SecurityContext {
         security.desired_access = parameters.access;
         security.full_create_options = parameters.options;
         let mut access = AccessState::new_zeroed();
-        access.previously_granted = parameters.access;
-        access.original_desired = parameters.access;
-        access.subject = [0, 0, tokens::of_process(process), u64::from(process)];
+        access.previously_granted_access = parameters.access;
+        access.original_desired_access = parameters.access;
+        access.subject_security_context = [0, 0, tokens::of_process(process), u64::from(process)];
         let bytes = [security.as_bytes(), access.as_bytes()].concat();
         let written = memory::write_bytes(memory.address(), &bytes);
         debug_assert!(written.is_ok(), "the kernel's own memory is writable");

@@ -10,8 +10,7 @@ use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{
         NtResult, NtStatus,
-        abi::ObjectAttributes,
-        framework_abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo},
+        abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo, ObjectAttributes},
         opaque::{ChildAddress, ChildIdentification},
     },
     services::kmdf::{
@@ -91,7 +90,7 @@ fn check(config: &ChildListConfig) -> NtResult {
     let smallest = 4;
     let is_valid = config.identification_description_size >= smallest
         && (config.address_description_size == 0 || config.address_description_size >= smallest)
-        && config.create_device != 0
+        && config.evt_child_list_create_device != 0
         && config.identification_description_size <= description::MAX_SIZE
         && config.address_description_size <= description::MAX_SIZE;
     is_valid.then_some(()).ok_or(NtStatus::INVALID_PARAMETER)
@@ -179,7 +178,8 @@ fn get_device(context: &Context, list: Handle<ChildListData>) -> Handle<DeviceDa
 
 /// Asks the driver to scan for children after the device has started.
 fn scan(context: &Context, list: u64) {
-    let callback = context.with::<ChildListData, _>(list, |list| list.config.scan_for_children);
+    let callback =
+        context.with::<ChildListData, _>(list, |list| list.config.evt_child_list_scan_for_children);
     if callback != 0 {
         context.call_driver("EvtChildListScanForChildren", callback, [list]);
     }
@@ -408,8 +408,9 @@ fn clean_up_entry(context: &Context, list: u64, config: &ChildListConfig, entry:
 
 /// Asks the driver to create a child's device. If the driver fails, the child is removed.
 fn create_child(context: &Context, list: u64, number: u64) {
-    let (device, callback) =
-        context.with::<ChildListData, _>(list, |list| (list.device, list.config.create_device));
+    let (device, callback) = context.with::<ChildListData, _>(list, |list| {
+        (list.device, list.config.evt_child_list_create_device)
+    });
     let Some(id) = with_entry(context, list, number, |entry| entry.id.address()) else {
         return;
     };
@@ -533,7 +534,7 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResul
             continue;
         }
         if let Some(wanted) = &wanted {
-            let compare = wanted.identification_description_compare;
+            let compare = wanted.evt_child_list_identification_description_compare;
             if compare != 0 && wanted.identification_description != 0 {
                 let same = context.call_driver(
                     "EvtChildListIdentificationDescriptionCompare",

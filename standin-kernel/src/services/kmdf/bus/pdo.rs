@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtResult, NtStatus, framework_abi::ForwardOptions, rule::Rule},
+    ground::{NtResult, NtStatus, abi::ForwardOptions, rule::Rule},
     services::kmdf::{
         deferred::work::{Work, WorkKind, queue_work},
         io::pass::forget_to_parent,

@@ -3,7 +3,10 @@
 use super::children::Child;
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, framework_abi::PdoCallbacks},
+    ground::{
+        NtResult, NtStatus,
+        abi::{PdoCallbacks, UnicodeString},
+    },
     services::kmdf::{
         device::init::allocate_init,
         object::string::read_text,
@@ -167,7 +170,7 @@ fn set_event_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: A
     let given: PdoCallbacks = context
         .read_sized(callbacks.0, &[OLD])
         .unwrap_or_else(|size| context.stop_for_size("WDF_PDO_EVENT_CALLBACKS", size));
-    let _ = change(context, init, |init| init.parts.get::<Child>().eject = given.eject);
+    let _ = change(context, init, |init| init.parts.get::<Child>().eject = given.evt_device_eject);
 }
 
 fn allow_forwarding(context: &Context, init: Handle<DeviceInit>) {

@@ -11,7 +11,7 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::{
         NtResult, NtStatus,
-        framework_abi::{ChildListConfig, ChildRetrieveInfo},
+        abi::{ChildListConfig, ChildRetrieveInfo},
         opaque::{ChildAddress, ChildIdentification},
     },
     services::kmdf::state::device::DeviceData,

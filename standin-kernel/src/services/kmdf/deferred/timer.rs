@@ -180,7 +180,7 @@ fn timer_create(
     let config = read_config(context, config.0).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
     // A tolerable delay and high resolution exclude each other. A timer without a function has no
     // effect.
-    let is_contradictory = config.tolerable_delay != 0 && config.high_resolution != 0;
+    let is_contradictory = config.tolerable_delay != 0 && config.use_high_resolution_timer != 0;
     if config.period > i32::MAX.unsigned_abs() || is_contradictory {
         return Err(NtStatus::INVALID_PARAMETER);
     }
@@ -191,9 +191,9 @@ fn timer_create(
     }
     let is_serialized = config.automatic_serialization != 0;
     let data = TimerData {
-        lock: serialization(context, attributes.parent, is_serialized, is_passive)?,
+        lock: serialization(context, attributes.parent_object, is_serialized, is_passive)?,
         is_passive,
-        function: config.function,
+        function: config.evt_timer_func,
         period: config.period,
         due: None,
         is_queued: false,
@@ -278,8 +278,8 @@ fn dpc_create(
     }
     let is_serialized = config.automatic_serialization != 0;
     let data = DpcData {
-        lock: serialization(context, attributes.parent, is_serialized, false)?,
-        function: config.function,
+        lock: serialization(context, attributes.parent_object, is_serialized, false)?,
+        function: config.evt_dpc_func,
         object: None,
     };
     give(context, create(context, data, Some(&attributes), None), dpc.0)
@@ -297,8 +297,8 @@ fn dpc_object(context: &Context, dpc: Handle<DpcData>) -> At<KernelDpc> {
             let mut value = KernelDpc::new_zeroed();
             value.kind = KIND;
             value.importance = MEDIUM;
-            value.routine = dpc.0;
-            value.context = dpc.0;
+            value.deferred_routine = dpc.0;
+            value.deferred_context = dpc.0;
             fill(object.address(), value.as_bytes());
             object
         });

@@ -55,14 +55,20 @@ fn work_item_create(
     if config.size as usize != size_of::<WorkItemConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    if config.function == 0 {
+    if config.evt_work_item_func == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let is_serialized = config.automatic_serialization != 0;
-    let made = serialization(context, attributes.parent, is_serialized, true).and_then(|lock| {
-        let data = WorkItemData { function: config.function, lock, queued: false, runner: None };
-        create(context, data, Some(&attributes), None)
-    });
+    let made =
+        serialization(context, attributes.parent_object, is_serialized, true).and_then(|lock| {
+            let data = WorkItemData {
+                function: config.evt_work_item_func,
+                lock,
+                queued: false,
+                runner: None,
+            };
+            create(context, data, Some(&attributes), None)
+        });
     give(context, made, work_item.0)
 }
 

@@ -9,8 +9,7 @@ use crate::{
     },
     ground::{
         NtStatus,
-        abi::UnicodeString,
-        framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
+        abi::{BusInformation, PnpCapabilities, PowerCapabilities, UnicodeString},
     },
     services::kmdf::state::{
         device::{DeviceData, FILE_DEVICE_SECURE_OPEN},

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::framework_abi::DeviceState,
+    ground::abi::DeviceState,
     services::kmdf::{
         deferred::work::{Work, WorkKind, queue_work},
         state::{

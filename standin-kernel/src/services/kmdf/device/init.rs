@@ -7,8 +7,10 @@ use crate::{
     execution::routine::{At, Callback, Handle, Kind, routine},
     ground::{
         NtResult, NtStatus,
-        abi::{DeviceObject, FileObjectConfig, ObjectAttributes, PnpPowerCallbacks, UnicodeString},
-        framework_abi::{FdoCallbacks, IoTypeConfig},
+        abi::{
+            DeviceObject, FdoCallbacks, FileObjectConfig, IoTypeConfig, ObjectAttributes,
+            PnpPowerCallbacks, UnicodeString,
+        },
         rule::Rule,
     },
     services::kmdf::{
@@ -107,7 +109,9 @@ fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: At<PnpP
         Ok(callbacks) => callbacks,
         Err(size) => return context.warn_of_size("WDF_PNPPOWER_EVENT_CALLBACKS", size),
     };
-    if callbacks.usage_notification != 0 && callbacks.usage_notification_ex != 0 {
+    if callbacks.evt_device_usage_notification != 0
+        && callbacks.evt_device_usage_notification_ex != 0
+    {
         context.warn_of_misuse(|| {
             "with both EvtDeviceUsageNotification and EvtDeviceUsageNotificationEx; the framework \
              ignores all callbacks"

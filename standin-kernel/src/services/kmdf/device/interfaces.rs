@@ -7,9 +7,8 @@ use crate::{
     execution::routine::{At, Handle, Memory, routine},
     ground::{
         NtResult, NtStatus,
-        abi::UnicodeString,
-        bare,
-        framework_abi::{Interface, QueryInterfaceConfig},
+        abi::{Interface, QueryInterfaceConfig, UnicodeString},
+        memory_routines,
     },
     services::{
         kmdf::{
@@ -135,7 +134,7 @@ fn add_query_interface(
     // import requires a callback.
     if (asks_parent && !is_child)
         || (config.interface == 0 && !asks_parent && !imports)
-        || (imports && config.process_query_interface_request == 0)
+        || (imports && config.evt_device_process_query_interface_request == 0)
     {
         return NtStatus::INVALID_PARAMETER;
     }
@@ -159,7 +158,7 @@ fn add_query_interface(
     let offer = Offer {
         class: context.read(config.interface_type),
         table,
-        process: config.process_query_interface_request,
+        process: config.evt_device_process_query_interface_request,
         asks_parent,
         imports,
     };
@@ -172,7 +171,7 @@ const REFERENCE: usize = 16;
 
 /// Returns the address of a routine that does nothing.
 fn no_op() -> u64 {
-    bare::guards().0
+    memory_routines::guards().0
 }
 
 /// A driver's query for a function table.

@@ -7,7 +7,11 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Handle, Out, routine},
-    ground::{NtResult, abi::ObjectAttributes, framework_abi::DeviceObject, rule::Rule},
+    ground::{
+        NtResult,
+        abi::{DeviceObject, ObjectAttributes},
+        rule::Rule,
+    },
     services::kmdf::{
         driver::binding::{self, DriverData, framework_unload},
         object::lifetime::{create_from, give},

@@ -181,13 +181,13 @@ fn power_down(context: &Context, device: u64, reached: Reached) {
         context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
         power::stop_for_power(context, device);
         dma::power_down(context, device);
-        let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
+        let exit = calls.map_or(0, |calls| calls.evt_device_d0_exit_pre_interrupts_disabled);
         let name = "EvtDeviceD0ExitPreInterruptsDisabled";
         call_optional(context, name, exit, [device, D3_FINAL]);
     }
     if reached >= Reached::Powered {
         interrupts::disconnect(context, device);
-        let exit = calls.map_or(0, |calls| calls.d0_exit);
+        let exit = calls.map_or(0, |calls| calls.evt_device_d0_exit);
         call_optional(context, "EvtDeviceD0Exit", exit, [device, D3_FINAL]);
     }
 }
@@ -302,7 +302,7 @@ fn query_remove(context: &Context, device: u64) -> Result<(), Veto> {
     }
     check_holds(context, device)?;
     let calls = pnp_power(context, device).filter(|_| is_started(context, device));
-    let query = calls.map_or(0, |calls| calls.query_remove);
+    let query = calls.map_or(0, |calls| calls.evt_device_query_remove);
     let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
     if status.is_success() { Ok(()) } else { Err(Veto::Driver(status)) }
 }
@@ -320,7 +320,7 @@ pub fn rebalance(context: &Context, device: u64) -> Result<NtStatus, Veto> {
         return Ok(NtStatus::NO_SUCH_DEVICE);
     }
     check_holds(context, device)?;
-    let query = pnp_power(context, device).map_or(0, |calls| calls.query_stop);
+    let query = pnp_power(context, device).map_or(0, |calls| calls.evt_device_query_stop);
     let status = call_optional(context, "EvtDeviceQueryStop", query, [device]);
     if !status.is_success() {
         return Err(Veto::Stop(status));
@@ -351,7 +351,7 @@ fn end_failed(context: &Context, device: u64) {
     for dependent in dependents(context, device) {
         surprise_remove(context, dependent);
     }
-    let surprise = pnp_power(context, device).map_or(0, |calls| calls.surprise_removal);
+    let surprise = pnp_power(context, device).map_or(0, |calls| calls.evt_device_surprise_removal);
     call_optional(context, "EvtDeviceSurpriseRemoval", surprise, [device]);
     for target in targets_on(context, device) {
         tell(context, target, |data| data.device_left());
@@ -380,7 +380,7 @@ pub fn surprise_remove(context: &Context, device: u64) {
     }
     context.with::<DeviceData, _>(device, |device| device.presence = Presence::Removed);
     let calls = pnp_power(context, device).filter(|_| is_started(context, device));
-    let surprise = calls.map_or(0, |calls| calls.surprise_removal);
+    let surprise = calls.map_or(0, |calls| calls.evt_device_surprise_removal);
     call_optional(context, "EvtDeviceSurpriseRemoval", surprise, [device]);
     for target in targets_on(context, device) {
         tell(context, target, |data| data.device_left());
@@ -430,18 +430,18 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
 
 fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
-    let entry = calls.map_or(0, |calls| calls.d0_entry);
+    let entry = calls.map_or(0, |calls| calls.evt_device_d0_entry);
     call_d0_entry(context, device, entry, D3)?;
     *reached = Reached::Powered;
     interrupts::connect(context, device)?;
-    let entry = calls.map_or(0, |calls| calls.d0_entry_post_interrupts);
+    let entry = calls.map_or(0, |calls| calls.evt_device_d0_entry_post_interrupts_enabled);
     let name = "EvtDeviceD0EntryPostInterruptsEnabled";
     check(call_optional(context, name, entry, [device, D3]))?;
     *reached = Reached::Working;
     dma::power_up(context, device)?;
     start_children(context, device);
     enter_d0(context, device);
-    let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
+    let restart = calls.map_or(0, |calls| calls.evt_device_self_managed_io_restart);
     let name = "EvtDeviceSelfManagedIoRestart";
     check(call_optional(context, name, restart, [device]))
 }
@@ -496,13 +496,13 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
         check(call_optional(
             context,
             "EvtDevicePrepareHardware",
-            calls.prepare_hardware,
+            calls.evt_device_prepare_hardware,
             [device, raw, translated],
         ))?;
         // The driver may have created interrupts for resources that it chose.
         interrupts::assign(context, device);
         *reached = Reached::Entered;
-        call_d0_entry(context, device, calls.d0_entry, D3_FINAL)?;
+        call_d0_entry(context, device, calls.evt_device_d0_entry, D3_FINAL)?;
     }
     *reached = Reached::Powered;
     interrupts::connect(context, device)?;
@@ -510,7 +510,7 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
         check(call_optional(
             context,
             "EvtDeviceD0EntryPostInterruptsEnabled",
-            calls.d0_entry_post_interrupts,
+            calls.evt_device_d0_entry_post_interrupts_enabled,
             [device, D3_FINAL],
         ))?;
     }
@@ -522,10 +522,10 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
         core::mem::replace(&mut device.part::<SelfManagedIo>().has_begun, true)
     });
     let (name, begin) = if has_begun {
-        let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
+        let restart = calls.map_or(0, |calls| calls.evt_device_self_managed_io_restart);
         ("EvtDeviceSelfManagedIoRestart", restart)
     } else {
-        let init = calls.map_or(0, |calls| calls.self_managed_io_init);
+        let init = calls.map_or(0, |calls| calls.evt_device_self_managed_io_init);
         ("EvtDeviceSelfManagedIoInit", init)
     };
     check(call_optional(context, name, begin, [device]))
@@ -549,16 +549,16 @@ fn enter_d0(context: &Context, device: u64) {
 /// one that failed.
 fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     let calls = pnp_power(context, device);
-    let suspend = calls.map_or(0, |calls| calls.self_managed_io_suspend);
+    let suspend = calls.map_or(0, |calls| calls.evt_device_self_managed_io_suspend);
     let suspended = call_optional(context, "EvtDeviceSelfManagedIoSuspend", suspend, [device]);
     context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
     power::stop_for_power(context, device);
     dma::power_down(context, device);
-    let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
+    let exit = calls.map_or(0, |calls| calls.evt_device_d0_exit_pre_interrupts_disabled);
     let name = "EvtDeviceD0ExitPreInterruptsDisabled";
     let before = call_optional(context, name, exit, [device, target]);
     interrupts::disconnect(context, device);
-    let exit = calls.map_or(0, |calls| calls.d0_exit);
+    let exit = calls.map_or(0, |calls| calls.evt_device_d0_exit);
     let exited = call_optional(context, "EvtDeviceD0Exit", exit, [device, target]);
     let failed = [exited, before, suspended].into_iter().find(|status| !status.is_success());
     failed.unwrap_or(NtStatus::SUCCESS)
@@ -577,7 +577,7 @@ fn shut_down(context: &Context, device: u64) {
 }
 
 fn release_hardware(context: &Context, device: u64) {
-    let release = pnp_power(context, device).map_or(0, |calls| calls.release_hardware);
+    let release = pnp_power(context, device).map_or(0, |calls| calls.evt_device_release_hardware);
     let translated = lists(context, device).map_or(0, |[_, translated]| translated);
     call_optional(context, "EvtDeviceReleaseHardware", release, [device, translated]);
 }
@@ -586,7 +586,7 @@ fn release_hardware(context: &Context, device: u64) {
 fn flush(context: &Context, device: u64) {
     power::purge_for_removal(context, device, true);
     let calls = pnp_power(context, device).filter(|_| manages_io(context, device));
-    let flush = calls.map_or(0, |calls| calls.self_managed_io_flush);
+    let flush = calls.map_or(0, |calls| calls.evt_device_self_managed_io_flush);
     call_optional(context, "EvtDeviceSelfManagedIoFlush", flush, [device]);
 }
 
@@ -599,7 +599,7 @@ fn manages_io(context: &Context, device: u64) -> bool {
 fn clean_up(context: &Context, device: u64) {
     power::purge_for_removal(context, device, false);
     let calls = pnp_power(context, device).filter(|_| manages_io(context, device));
-    let cleanup = calls.map_or(0, |calls| calls.self_managed_io_cleanup);
+    let cleanup = calls.map_or(0, |calls| calls.evt_device_self_managed_io_cleanup);
     call_optional(context, "EvtDeviceSelfManagedIoCleanup", cleanup, [device]);
     report_requests_left(context, device);
     lifetime::delete(context, device);

@@ -4,7 +4,7 @@ use crate::{
     execution::routine::{At, Handle, Memory, routine},
     ground::{
         NtResult, NtStatus,
-        framework_abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
+        abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
         irql::Irql,
     },
     services::kmdf::state::{

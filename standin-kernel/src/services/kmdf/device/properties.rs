@@ -3,7 +3,10 @@
 use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
     execution::routine::{At, Handle, Kind, Memory, Out, routine},
-    ground::{NtResult, NtStatus, abi::ObjectAttributes, framework_abi::DevicePropertyData},
+    ground::{
+        NtResult, NtStatus,
+        abi::{DevicePropertyData, ObjectAttributes},
+    },
     services::{
         kmdf::{
             object::{
@@ -203,7 +206,7 @@ fn keyed_name<T: Described>(
     data: &DevicePropertyData,
 ) -> NtResult<(PropertyName, String)> {
     let instance = T::instance(context, device)?;
-    Ok((named(&instance, context.read(data.key), data.locale)?, instance))
+    Ok((named(&instance, context.read(data.property_key), data.lcid)?, instance))
 }
 
 fn find_keyed<T: Described>(

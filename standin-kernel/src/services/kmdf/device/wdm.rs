@@ -6,7 +6,10 @@ use zerocopy::IntoBytes;
 
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{abi::DriverObject, framework_abi::DeviceObject, memory},
+    ground::{
+        abi::{DeviceObject, DriverObject},
+        memory,
+    },
     services::{
         kmdf::{
             driver::binding::{DriverData, handle_of, object_of},

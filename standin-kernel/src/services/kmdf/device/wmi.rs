@@ -5,8 +5,7 @@ use crate::{
     execution::routine::{At, Handle, Memory, Out, routine},
     ground::{
         NtResult, NtStatus,
-        abi::ObjectAttributes,
-        framework_abi::{WmiInstanceConfig, WmiProviderConfig},
+        abi::{ObjectAttributes, WmiInstanceConfig, WmiProviderConfig},
     },
     services::{
         kmdf::{
@@ -85,14 +84,14 @@ fn make_provider(
     let is_controlled = config.flags & (EXPENSIVE | TRACING) != 0;
     if config.flags & !VALID_FLAGS != 0
         || (is_tracing && config.flags != TRACING)
-        || (config.function_control != 0 && !is_controlled)
+        || (config.evt_wmi_provider_function_control != 0 && !is_controlled)
         || config.guid == [0; 4]
     {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let data = WmiProviderData {
         guid: config.guid,
-        function_control: config.function_control,
+        function_control: config.evt_wmi_provider_function_control,
         is_tracing,
         was_enabled: false,
     };
@@ -132,12 +131,12 @@ fn make_instance(context: &Context, device: u64, config: u64, attributes: u64) -
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let attributes = read_attributes(context, attributes);
-    let has_context = attributes.is_some_and(|attributes| attributes.context_type != 0);
+    let has_context = attributes.is_some_and(|attributes| attributes.context_type_info != 0);
     let uses_context = config.use_context_for_query != 0;
     // A configuration specifies exactly one provider. A context that answers queries excludes a
     // query callback.
     if (config.provider == 0) == (config.provider_config == 0)
-        || (uses_context && (config.query_instance != 0 || !has_context))
+        || (uses_context && (config.evt_wmi_instance_query_instance != 0 || !has_context))
     {
         return Err(NtStatus::INVALID_PARAMETER);
     }

@@ -9,8 +9,9 @@ use crate::{
     execution::routine::{At, Callback, Handle, Memory, Out, routine},
     ground::{
         NtResult, NtStatus,
-        abi::ObjectAttributes,
-        framework_abi::{CommonBufferConfig, DmaEnablerConfig, DmaSystemProfileConfig, Mdl},
+        abi::{
+            CommonBufferConfig, DmaEnablerConfig, DmaSystemProfileConfig, Mdl, ObjectAttributes,
+        },
         irql::Irql,
     },
     services::kmdf::{

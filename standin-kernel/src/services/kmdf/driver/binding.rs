@@ -156,12 +156,9 @@ fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
         *slot = byte;
     }
     DriverGlobals {
-        driver: 0,
-        flags: 0,
-        tag: u32::from_le_bytes(*b"FxDr"),
-        name,
-        displace_driver_unload: 0,
-        reserved: [0; 7],
+        driver_tag: u32::from_le_bytes(*b"FxDr"),
+        driver_name: name,
+        ..Default::default()
     }
 }
 
@@ -274,13 +271,13 @@ fn create_driver(
     if client_object(context, globals) != Some(driver_object) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let pnp = config.init_flags & NON_PNP_DRIVER == 0;
-    if !pnp && config.device_add != 0 {
+    let pnp = config.driver_init_flags & NON_PNP_DRIVER == 0;
+    if !pnp && config.evt_driver_device_add != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let data = DriverData {
-        device_add: config.device_add,
-        unload: config.unload,
+        device_add: config.evt_driver_device_add,
+        unload: config.evt_driver_unload,
         driver_object,
         registry_path: copy_path(context, registry_path),
         service: service_of(context, registry_path),
@@ -288,23 +285,23 @@ fn create_driver(
     let handle = create_from(context, data, attributes, None)?;
 
     // The fields that the stub and the I/O manager read.
-    let displace = if config.init_flags & (NON_PNP_DRIVER | NO_DISPATCH_OVERRIDE) == 0 {
+    let displace = if config.driver_init_flags & (NON_PNP_DRIVER | NO_DISPATCH_OVERRIDE) == 0 {
         true
     } else {
-        config.unload != 0
+        config.evt_driver_unload != 0
     };
     let mut public: DriverGlobals = context.read(globals);
     public.driver = handle;
-    public.flags |= config.init_flags;
-    if config.pool_tag != 0 {
-        public.tag = config.pool_tag;
+    public.driver_flags |= config.driver_init_flags;
+    if config.driver_pool_tag != 0 {
+        public.driver_tag = config.driver_pool_tag;
     }
     public.displace_driver_unload = u8::from(displace);
     context.write(globals, &public);
-    if config.init_flags & NO_DISPATCH_OVERRIDE == 0 {
+    if config.driver_init_flags & NO_DISPATCH_OVERRIDE == 0 {
         let mut object: DriverObject = context.read(driver_object);
         object.driver_unload =
-            if pnp || config.unload != 0 { context.functions().unload } else { 0 };
+            if pnp || config.evt_driver_unload != 0 { context.functions().unload } else { 0 };
         context.write(driver_object, &object);
     }
     Ok(handle)

@@ -3,7 +3,7 @@
 use super::binding::DriverData;
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtResult, framework_abi::VersionAvailableParameters},
+    ground::{NtResult, abi::VersionAvailableParameters},
     services::kmdf::{
         object::string::assign,
         state::{

@@ -47,8 +47,8 @@ pub fn of_file(context: &Context, file: u64) -> u64 {
         // IO_TYPE_FILE
         object.kind = 5;
         object.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
-        object.device = device;
-        object.name = name;
+        object.device_object = device;
+        object.file_name = name;
     }
     object.flags = flags;
     context.write(address, &object);

@@ -133,7 +133,7 @@ pub fn create_file_by(
     let file = make_file(context, device, name)?;
     context.with::<FileData, _>(file, |file| file.create = request.create);
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
-    if config.is_none_or(|(config, _)| config.create == 0)
+    if config.is_none_or(|(config, _)| config.evt_device_file_create == 0)
         && queue_for(context, device, RequestKind::Create).is_none()
         && !is_filter(context, device)
     {
@@ -178,7 +178,7 @@ pub fn close_file(context: &Context, file: u64) {
 }
 
 fn clean_up(context: &Context, file: u64) {
-    let cleanup = file_config(context, file).map_or(0, |config| config.cleanup);
+    let cleanup = file_config(context, file).map_or(0, |config| config.evt_file_cleanup);
     if cleanup != 0 {
         presentation::call(context, file, "EvtFileCleanup", cleanup, [handle_of(context, file)]);
     }
@@ -206,7 +206,7 @@ fn passes_to(context: &Context, file: u64) -> Below {
     const FALSE: u32 = 0;
     const TRUE: u32 = 1;
     let (device, below) = context.with::<FileData, _>(file, |file| (file.device, file.below));
-    let passes = match file_config(context, file).map(|config| config.auto_forward) {
+    let passes = match file_config(context, file).map(|config| config.auto_forward_cleanup_close) {
         Some(FALSE) => false,
         Some(TRUE) => true,
         _ => is_filter(context, device),
@@ -254,7 +254,7 @@ fn finish_close(context: &Context, file: u64) {
         file.closing = false;
         file.device
     });
-    let close = file_config(context, file).map_or(0, |config| config.close);
+    let close = file_config(context, file).map_or(0, |config| config.evt_file_close);
     let below = passes_to(context, file);
     if close != 0 {
         presentation::call(context, file, "EvtFileClose", close, [handle_of(context, file)]);

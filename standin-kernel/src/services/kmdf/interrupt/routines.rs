@@ -9,9 +9,8 @@ use crate::{
     execution::routine::{At, Callback, Handle, Memory, Out, routine},
     ground::{
         NtResult, NtStatus,
-        abi::ObjectAttributes,
+        abi::{InterruptConfig, InterruptInfo, InterruptPolicy, ObjectAttributes},
         arena::Block,
-        framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
         memory,
         opaque::InterruptObject,
     },
@@ -60,7 +59,7 @@ fn interrupt_create(
     let made = check_config(context, device.0, config.0).and_then(|(config, chosen)| {
         let attributes = read_attributes(context, attributes.0);
         let associated = attributes
-            .map(|attributes| attributes.parent)
+            .map(|attributes| attributes.parent_object)
             .filter(|parent| *parent != 0)
             .unwrap_or(device.0);
         if config.automatic_serialization == 0 && associated != device.0 {
@@ -72,7 +71,7 @@ fn interrupt_create(
             return Err(NtStatus::INVALID_PARAMETER);
         }
         let is_serialized = config.automatic_serialization != 0;
-        let is_passive = config.passive_handling != 0 || config.work_item != 0;
+        let is_passive = config.passive_handling != 0 || config.evt_interrupt_work_item != 0;
         let data = InterruptData {
             device: device.0,
             associated,
@@ -116,8 +115,8 @@ fn check_config(
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let is_passive = config.passive_handling != 0;
-    let is_valid = config.isr != 0
-        && (config.dpc == 0 || config.work_item == 0)
+    let is_valid = config.evt_interrupt_isr != 0
+        && (config.evt_interrupt_dpc == 0 || config.evt_interrupt_work_item == 0)
         && (is_passive || config.wait_lock == 0)
         && (!is_passive || config.spin_lock == 0)
         && (is_passive || config.can_wake_device == 0)
@@ -172,7 +171,7 @@ fn get_info(context: &Context, interrupt: Handle<InterruptData>, info: At<Interr
 }
 
 fn queue_dpc_for_isr(context: &Context, interrupt: Handle<InterruptData>) -> bool {
-    let has_dpc = interrupt.with(context, |data| data.config.dpc != 0);
+    let has_dpc = interrupt.with(context, |data| data.config.evt_interrupt_dpc != 0);
     if !has_dpc {
         context.warn_of_misuse(|| "for an interrupt without EvtInterruptDpc".to_owned());
         return false;
@@ -181,7 +180,7 @@ fn queue_dpc_for_isr(context: &Context, interrupt: Handle<InterruptData>) -> boo
 }
 
 fn queue_work_item_for_isr(context: &Context, interrupt: Handle<InterruptData>) -> bool {
-    let has_item = interrupt.with(context, |data| data.config.work_item != 0);
+    let has_item = interrupt.with(context, |data| data.config.evt_interrupt_work_item != 0);
     if !has_item {
         context.warn_of_misuse(|| "for an interrupt without EvtInterruptWorkItem".to_owned());
         return false;

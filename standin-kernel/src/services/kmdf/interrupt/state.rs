@@ -3,7 +3,7 @@
 use std::thread::ThreadId;
 
 use crate::{
-    ground::{arena::Block, framework_abi::InterruptConfig, irql::Irql},
+    ground::{abi::InterruptConfig, arena::Block, irql::Irql},
     services::kmdf::{
         deferred::{
             timer::forget_dpc,

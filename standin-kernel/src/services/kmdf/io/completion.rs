@@ -2,7 +2,7 @@
 
 use super::ending::set_information_of;
 use crate::{
-    ground::framework_abi::CompletionParameters,
+    ground::abi::{CompletionParameters, IoStatusBlock},
     services::kmdf::state::{
         outgoing::{Buffer, Format},
         request::{Completion, RequestData, RequestKind},
@@ -66,7 +66,11 @@ fn parameters(format: Option<&Format>, result: &Completion) -> CompletionParamet
     CompletionParameters {
         size: u32::try_from(size_of::<CompletionParameters>()).unwrap_or(u32::MAX),
         kind,
-        io_status: [u64::from(result.status.bits()), result.information],
+        io_status: IoStatusBlock {
+            status: result.status.bits(),
+            information: result.information,
+            ..Default::default()
+        },
         parameters,
     }
 }

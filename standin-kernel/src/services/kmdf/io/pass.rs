@@ -137,7 +137,7 @@ fn enter_create(context: &Context, device: u64, request: u64) {
     let file = context.with::<RequestData, _>(request, |request| request.file.unwrap_or(0));
     let (config, handle) = context
         .with::<DeviceData, _>(device, |device| (device.file_config(), device.handle_of(file)));
-    let callback = config.map_or(0, |(config, _)| config.create);
+    let callback = config.map_or(0, |(config, _)| config.evt_device_file_create);
     if callback != 0 {
         context.with::<RequestData, _>(request, RequestData::set_presented);
         let arguments = [device, request, handle];

@@ -35,7 +35,7 @@ fn read_config(context: &Context, address: u64) -> Option<IoQueueConfig> {
     let mut config: IoQueueConfig = context.read_sized(address, &OLD).ok()?;
     // Before the limit was introduced, parallel queues had no limit.
     if config.size as usize == OLD[0] && config.dispatch_type == PARALLEL {
-        config.presented_requests = u32::MAX;
+        config.settings = u32::MAX;
     }
     Some(config)
 }

@@ -46,7 +46,7 @@ fn retrieve(
     })?;
     loop {
         let (waiting, allows_empty) = context.with::<QueueData, _>(queue, |queue| {
-            (queue.waiting.clone(), queue.config.allow_zero_length != 0)
+            (queue.waiting.clone(), queue.config.allow_zero_length_requests != 0)
         });
         let found = waiting.into_iter().find(|request| {
             context.with::<RequestData, _>(*request, |data| is_wanted(*request, data))

@@ -3,7 +3,7 @@
 use super::buffers::{keep, of_memory};
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtResult, NtStatus, framework_abi::MemoryOffset},
+    ground::{NtResult, NtStatus, abi::MemoryOffset},
     services::kmdf::{
         io::ending::{must_not_be_under_way, release_format},
         object::memory::MemoryData,

@@ -11,7 +11,9 @@ use crate::{
         strings::units,
     },
     ground::{
-        NtResult, NtStatus, abi::UnicodeString, framework_abi::TargetOpenParameters, rule::Rule,
+        NtResult, NtStatus,
+        abi::{TargetOpenParameters, UnicodeString},
+        rule::Rule,
     },
     services::{
         kmdf::{
@@ -82,7 +84,10 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     let (state, is_open, was_named) = context.with::<TargetData, _>(target, |target| {
         (target.state, target.to.is_some(), target.name.is_some())
     });
-    let callbacks = [given.query_remove, given.remove_canceled, given.remove_complete];
+    let callbacks = [
+        given.evt_io_target_query_remove, given.evt_io_target_remove_canceled,
+        given.evt_io_target_remove_complete,
+    ];
     let has_callbacks = callbacks.iter().any(|callback| *callback != 0);
     let name = given.target_device_name;
     let is_valid = match given.kind {
@@ -119,9 +124,9 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     };
     context.with::<TargetData, _>(target, |data| {
         data.callbacks = RemovalCallbacks {
-            query_remove: given.query_remove,
-            remove_canceled: given.remove_canceled,
-            remove_complete: given.remove_complete,
+            query_remove: given.evt_io_target_query_remove,
+            remove_canceled: given.evt_io_target_remove_canceled,
+            remove_complete: given.evt_io_target_remove_complete,
         };
     });
     begin(context, target, opened);

@@ -10,9 +10,8 @@ use crate::{
     execution::routine::{At, Callback, Handle, Memory, Out, low_half, routine},
     ground::{
         NtResult, NtStatus,
-        abi::{IrpStack, ObjectAttributes},
+        abi::{CompletionParameters, IrpStack, ObjectAttributes, ReuseParameters, SendOptions},
         arena::Block,
-        framework_abi::{CompletionParameters, ReuseParameters, SendOptions, StackLocation},
         rule::Rule,
     },
     services::{
@@ -175,7 +174,7 @@ fn format_using_stack_location(
     request: Handle<RequestData>,
     location: At<IrpStack>,
 ) {
-    let location: StackLocation = context.read(location.0);
+    let location: IrpStack = context.read(location.0);
     let own =
         request.with(context, |request| (!request.is_created).then(|| current_format(request)));
     let [first, second, third, fourth] = location.parameters;

@@ -12,9 +12,8 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{DeviceObject, FileObject, ObjectAttributes},
+        abi::{DeviceObject, FileObject, Interface, ObjectAttributes},
         arena::Block,
-        framework_abi::Interface,
         memory,
     },
     services::kmdf::{

@@ -1,7 +1,7 @@
 //! Sends requests to a target, depending on its state.
 
 use crate::{
-    ground::{NtResult, NtStatus, framework_abi::SendOptions, irql::Irql, rule::Rule},
+    ground::{NtResult, NtStatus, abi::SendOptions, irql::Irql, rule::Rule},
     services::kmdf::{
         deferred::timer::{reading_of, set_deadline},
         io::{
@@ -47,7 +47,7 @@ pub fn read_options(context: &Context, address: u64) -> NtResult<Options> {
     if given.flags & !VALID_FLAGS != 0 || (forgets && given.flags != SEND_AND_FORGET) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let timeout = given.timeout.cast_signed();
+    let timeout = given.timeout;
     let has_timeout = given.flags & TIMEOUT != 0 && timeout != 0;
     Ok(Options { flags: given.flags, deadline: has_timeout.then(|| reading_of(context, timeout)) })
 }

@@ -10,7 +10,7 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::{
         NtResult, NtStatus,
-        framework_abi::{MemoryDescriptor, SendOptions},
+        abi::{MemoryDescriptor, SendOptions},
     },
     services::kmdf::{
         io::ending::{must_not_be_under_way, release_format},

@@ -5,7 +5,10 @@ use crate::{
         kinds::UsbDevice,
         routine::{At, Handle, Out, routine},
     },
-    ground::{NtStatus, abi::ObjectAttributes, framework_abi::UsbDeviceCreateConfig},
+    ground::{
+        NtStatus,
+        abi::{ObjectAttributes, UsbDeviceCreateConfig},
+    },
     services::kmdf::{
         object::lifetime::read_attributes,
         state::{
@@ -26,7 +29,7 @@ fn refuse(context: &Context, device: u64, attributes: u64, target: u64) -> NtSta
     context.with::<DeviceData, _>(device, |_| ());
     let attributes = read_attributes(context, attributes);
     context.write(target, &0_u64);
-    if attributes.is_some_and(|attributes| attributes.parent != 0) {
+    if attributes.is_some_and(|attributes| attributes.parent_object != 0) {
         NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED
     } else {
         NtStatus::INVALID_DEVICE_REQUEST

@@ -28,7 +28,7 @@ pub fn validate(context: &Context, attributes: &ObjectAttributes, choices: Choic
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let info = type_info(context, attributes)?;
-    let lacks_name = info.is_some_and(|info| info.context_size > 0 && info.name == 0);
+    let lacks_name = info.is_some_and(|info| info.context_size > 0 && info.context_name == 0);
     let is_short = match (attributes.context_size_override, info) {
         (0, _) => false,
         (size, info) => info.is_none_or(|info| size < info.context_size),
@@ -36,7 +36,7 @@ pub fn validate(context: &Context, attributes: &ObjectAttributes, choices: Choic
     if lacks_name || is_short {
         return Err(NtStatus::WDF_OBJECT_ATTRIBUTES_INVALID);
     }
-    if choices.has_fixed_parent && attributes.parent != 0 {
+    if choices.has_fixed_parent && attributes.parent_object != 0 {
         return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
     }
     let (level, scope) = (attributes.execution_level, attributes.synchronization_scope);
@@ -60,10 +60,10 @@ fn type_info(
 ) -> NtResult<Option<ContextTypeInfo>> {
     /// The size up to KMDF 1.0, without the unique type.
     const OLD: usize = 24;
-    if attributes.context_type == 0 {
+    if attributes.context_type_info == 0 {
         return Ok(None);
     }
-    let info = context.read_sized(attributes.context_type, &[OLD]);
+    let info = context.read_sized(attributes.context_type_info, &[OLD]);
     info.map(Some).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)
 }
 
@@ -74,10 +74,10 @@ pub fn with_parent(context: &Context, attributes: u64) -> NtResult<ObjectAttribu
     if attributes.size as usize != size_of::<ObjectAttributes>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    if attributes.parent == 0 {
+    if attributes.parent_object == 0 {
         return Err(NtStatus::WDF_PARENT_NOT_SPECIFIED);
     }
-    context.with_object(attributes.parent, |_| ());
+    context.with_object(attributes.parent_object, |_| ());
     Ok(attributes)
 }
 
@@ -93,7 +93,8 @@ pub fn create<T: Data>(
         validate(context, attributes, T::CHOICES)?;
     }
     let added = attributes.map(|attributes| new_context(context, attributes)).transpose()?;
-    let chosen = attributes.map(|attributes| attributes.parent).filter(|parent| *parent != 0);
+    let chosen =
+        attributes.map(|attributes| attributes.parent_object).filter(|parent| *parent != 0);
     let parent = chosen.or(parent);
     if let Some(parent) = parent
         && context.with_object(parent, |parent| parent.disposing)
@@ -106,8 +107,12 @@ pub fn create<T: Data>(
         object.execution_level = attributes.execution_level;
         object.synchronization_scope = attributes.synchronization_scope;
         object.contexts.extend(added.flatten());
-        object.cleanup.extend((attributes.cleanup != 0).then_some(attributes.cleanup));
-        object.destroy.extend((attributes.destroy != 0).then_some(attributes.destroy));
+        object.cleanup.extend(
+            (attributes.evt_cleanup_callback != 0).then_some(attributes.evt_cleanup_callback),
+        );
+        object.destroy.extend(
+            (attributes.evt_destroy_callback != 0).then_some(attributes.evt_destroy_callback),
+        );
     }
     Ok(handle)
 }
@@ -134,7 +139,7 @@ fn new_context(
     let size = attributes.context_size_override.max(info.context_size);
     let size = usize::try_from(size).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
     Ok(Some(ObjectContext {
-        unique_type: unique_type(attributes.context_type, &info),
+        unique_type: unique_type(attributes.context_type_info, &info),
         memory: Block::try_zeroed(size).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
     }))
 }
@@ -157,8 +162,12 @@ pub fn add_context(
         }
         let address = added.memory.address();
         object.contexts.push(added);
-        object.cleanup.extend((attributes.cleanup != 0).then_some(attributes.cleanup));
-        object.destroy.extend((attributes.destroy != 0).then_some(attributes.destroy));
+        object.cleanup.extend(
+            (attributes.evt_cleanup_callback != 0).then_some(attributes.evt_cleanup_callback),
+        );
+        object.destroy.extend(
+            (attributes.evt_destroy_callback != 0).then_some(attributes.evt_destroy_callback),
+        );
         Ok((address, NtStatus::SUCCESS))
     })
 }

@@ -3,7 +3,10 @@
 use super::keys::{KeyData, id_of};
 use crate::{
     execution::routine::{At, Handle, Memory, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, framework_abi::MemoryOffset},
+    ground::{
+        NtResult, NtStatus,
+        abi::{MemoryOffset, UnicodeString},
+    },
     services::{
         kmdf::{
             object::{

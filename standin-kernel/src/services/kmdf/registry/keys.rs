@@ -104,7 +104,9 @@ fn open_device_key(
     if is_control {
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
-    if read_attributes(context, attributes.0).is_some_and(|attributes| attributes.parent != 0) {
+    if read_attributes(context, attributes.0)
+        .is_some_and(|attributes| attributes.parent_object != 0)
+    {
         return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
     }
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);

@@ -194,7 +194,8 @@ impl DeviceData {
     pub fn handle_of(&self, file: u64) -> u64 {
         /// `WdfFileObjectNotRequired`
         const NOT_REQUIRED: u32 = 1;
-        let has_objects = self.init.file.is_some_and(|config| config.class != NOT_REQUIRED);
+        let has_objects =
+            self.init.file.is_some_and(|config| config.file_object_class != NOT_REQUIRED);
         if has_objects { file } else { 0 }
     }
 

@@ -1,7 +1,7 @@
 //! The state of a request that a driver sends to an I/O target.
 
 use super::operation::{Completion, RequestKind};
-use crate::ground::{NtStatus, framework_abi::CompletionParameters};
+use crate::ground::{NtStatus, abi::CompletionParameters};
 
 /// A memory range in a request's format.
 #[derive(Clone, Copy, Debug, Default)]

@@ -38,11 +38,11 @@ impl TextData {
     }
 
     /// Returns the counted string for a driver. It is valid as long as the object exists.
-    pub const fn counted(&self) -> UnicodeString {
+    pub fn counted(&self) -> UnicodeString {
         let (maximum_length, buffer) = match &self.text {
             Some(text) => (self.length + 2, text.address()),
             None => (0, 0),
         };
-        UnicodeString { length: self.length, maximum_length, reserved: 0, buffer }
+        UnicodeString { length: self.length, maximum_length, buffer, ..Default::default() }
     }
 }

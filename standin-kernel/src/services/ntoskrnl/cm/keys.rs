@@ -9,7 +9,7 @@ use super::{
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
         strings::{read_unicode_string, store_unicode_string},
     },
     ground::{
@@ -189,7 +189,7 @@ fn start(context: &Context, attributes: &Attributes) -> NtResult<Option<KeyId>> 
 
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     mask: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
@@ -208,7 +208,7 @@ struct Request {
 
 /// Opens a key for another routine of the kernel, creates the key and its parents if necessary, and stores
 /// a handle to it.
-pub fn create_all(context: &Context, path: &str, mask: u32, handle: At<u64>) -> NtResult {
+pub fn create_all(context: &Context, path: &str, mask: u32, handle: Out<NtObject>) -> NtResult {
     let mut text = None;
     let name = store_unicode_string(context, path, |size| {
         Some(text.insert(Block::zeroed(size)).address())
@@ -216,7 +216,7 @@ pub fn create_all(context: &Context, path: &str, mask: u32, handle: At<u64>) -> 
     let attributes = Block::zeroed(size_of::<ObjectAttributesNt>());
     let value = ObjectAttributesNt {
         length: u32::try_from(size_of::<ObjectAttributesNt>()).unwrap_or(0),
-        name: name.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
+        object_name: name.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
         attributes: Opening::KERNEL.attributes,
         ..context.read(attributes.address())
     };
@@ -239,7 +239,7 @@ const EXISTING: u32 = 2;
 fn open_key(
     context: &Context,
     operation: Operation,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     attributes: u64,
     request: &Request,
     body: impl FnOnce(Option<KeyId>, &Attributes) -> NtResult<KeyId>,
@@ -254,7 +254,7 @@ fn open_key(
     }
     let given: ObjectAttributesNt = context.read(attributes);
     let empty = Block::zeroed(size_of::<UnicodeString>());
-    let name = if given.name == 0 { empty.address() } else { given.name };
+    let name = if given.object_name == 0 { empty.address() } else { given.object_name };
     let root = match handles::target(context, value.root) {
         Some(target) => target.object,
         None => new_object(context, start.map_or_else(|| context.registry().open(None, ROOT), Ok)?),
@@ -269,7 +269,7 @@ fn open_key(
         request.options.into(),
         request.class,
         given.security_descriptor,
-        given.quality_of_service,
+        given.security_quality_of_service,
         request.mask.into(),
         Some(request.disposition).filter(|at| *at != 0).unwrap_or_else(|| disposition.address()),
         result_object.address(),
@@ -308,7 +308,7 @@ fn open_key(
 
 fn open_with_options(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     mask: u32,
     attributes: At<ObjectAttributesNt>,
     options: u32,
@@ -335,7 +335,7 @@ fn check_options(context: &Context, options: u32) {
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     mask: u32,
     attributes: At<ObjectAttributesNt>,
     _title: u32,

@@ -3,7 +3,7 @@
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, routine},
+        routine::{At, Handle, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -84,7 +84,7 @@ fn close(context: &Context, object: u64) {
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     event_type: u32,
@@ -107,7 +107,7 @@ fn create(
 
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {

@@ -99,7 +99,7 @@ fn allocate(
     let thread = thread_objects::current(context);
     irp::store(context, request, irp::tail(THREAD), &thread.0);
     irp::update_next(context, request, |location| {
-        location.major = major;
+        location.major_function = major;
         location.parameters = parameters;
     });
     request
@@ -173,10 +173,10 @@ fn build_control(
         irp::discard(context, request);
         return At::NULL;
     }
-    value.system_buffer = built.system;
-    value.mdl = built.mdl;
+    value.associated_irp = built.system;
+    value.mdl_address = built.mdl;
     value.user_event = event.0;
-    value.user_status = status.0;
+    value.user_iosb = status.0;
     context.write(request, &value);
     context.state().get::<Requests>().0.insert(request, built);
     At::new(request)
@@ -198,7 +198,7 @@ fn place(
     if flags & flag::BUFFERED_IO != 0 && size > 0 {
         let input = if major == WRITE { size } else { 0 };
         built.system = allocate_buffer(context, buffer, input, size)?;
-        value.system_buffer = built.system;
+        value.associated_irp = built.system;
         value.flags = BUFFERED | DEALLOCATE;
         if major == READ {
             value.flags |= INPUT;
@@ -208,7 +208,7 @@ fn place(
     } else if flags & flag::DIRECT_IO != 0 && size > 0 {
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         built.mdl = mdl::locked(context, buffer, length);
-        value.mdl = built.mdl;
+        value.mdl_address = built.mdl;
     } else {
         value.user_buffer = buffer;
     }
@@ -270,7 +270,7 @@ fn build_synchronous(
     };
     context.update(request, |value: &mut Irp| {
         value.user_event = event.0;
-        value.user_status = status.0;
+        value.user_iosb = status.0;
     });
     let built = Built { event: event.0, status: status.0, ..built };
     context.state().get::<Requests>().0.insert(request, built);
@@ -292,7 +292,7 @@ fn build_asynchronous(
     let Some((request, built)) = build(context, major, device.0, buffer, offset.0, None) else {
         return At::NULL;
     };
-    context.update(request, |value: &mut Irp| value.user_status = status.0);
+    context.update(request, |value: &mut Irp| value.user_iosb = status.0);
     context.state().get::<Requests>().0.insert(request, Built { status: status.0, ..built });
     live_irps::end_by(context, request, ended);
     At::new(request)
@@ -305,7 +305,7 @@ fn ended(context: &Context, request: u64) {
         return;
     };
     let value: Irp = context.read(request);
-    let block = value.status_block;
+    let block = value.io_status;
     let is_error = block.status >> 30 == 3;
     if let Some((output, room)) = built.output
         && !is_error
@@ -334,8 +334,11 @@ fn ended(context: &Context, request: u64) {
         return;
     }
     if built.status != 0 {
-        let block =
-            IoStatusBlock { status: block.status, reserved: 0, information: block.information };
+        let block = IoStatusBlock {
+            status: block.status,
+            information: block.information,
+            ..Default::default()
+        };
         context.write(built.status, &block);
     }
     if built.event != 0 {

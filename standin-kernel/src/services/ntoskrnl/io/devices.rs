@@ -122,9 +122,8 @@ fn create(
 pub fn make(context: &Context, new: New) -> NtResult<u64> {
     /// `IO_TYPE_DEVICE`.
     const IO_TYPE: i16 = 3;
-    /// `DeviceQueueObject`, and the offset of the list in it.
-    const QUEUE: u64 = 0x14;
-    const LIST: u64 = 8;
+    /// `DeviceQueueObject`.
+    const QUEUE: i16 = 0x14;
     let size = size_of::<DeviceObject>();
     let object: DriverObject = context.read(new.driver);
     let whole = u16::try_from(size + new.extension as usize)
@@ -166,20 +165,22 @@ pub fn make(context: &Context, new: New) -> NtResult<u64> {
         flags |= flag::EXCLUSIVE;
     }
     // The links of an empty list point to the list itself.
-    let list = address.wrapping_add(std::mem::offset_of!(DeviceObject, queue) as u64 + LIST);
+    let list = address.wrapping_add(offset_of!(DeviceObject, device_queue.device_list_head) as u64);
     context.update(address, |value: &mut DeviceObject| {
         value.kind = IO_TYPE;
         value.size = whole;
-        value.driver = new.driver;
-        value.next = object.device_object;
+        value.driver_object = new.driver;
+        value.next_device = object.device_object;
         value.flags = flags;
         value.characteristics = new.characteristics;
         value.device_type = new.kind;
         value.stack_size = 1;
         if new.extension > 0 {
-            value.extension = address.wrapping_add(size as u64);
+            value.device_extension = address.wrapping_add(size as u64);
         }
-        value.queue = [QUEUE | (size_of_val(&value.queue) as u64) << 16, list, list, 0, 0];
+        value.device_queue.kind = QUEUE;
+        value.device_queue.size = size_of_val(&value.device_queue) as i16;
+        value.device_queue.device_list_head = [list; 2];
     });
     write_device_of_driver(context, new.driver, address);
     Ok(address)
@@ -248,7 +249,7 @@ fn forget_resources(context: &Context, device: u64, size: u64) -> usize {
 /// no driver holds a reference to it.
 pub fn forget_unused(context: &Context, device: u64) {
     let is_over = look(context, device, |one| one.is_deleted && one.files == 0);
-    if is_over != Some(true) || context.read::<DeviceObject>(device).attached != 0 {
+    if is_over != Some(true) || context.read::<DeviceObject>(device).attached_device != 0 {
         return;
     }
     handles::own(context, device, forget_unused);
@@ -260,7 +261,7 @@ pub fn forget_unused(context: &Context, device: u64) {
 
 /// Removes a device from its driver's list.
 fn unlink(context: &Context, driver: u64, device: u64) {
-    let next = context.read::<DeviceObject>(device).next;
+    let next = context.read::<DeviceObject>(device).next_device;
     let object: DriverObject = context.read(driver);
     if object.device_object == device {
         write_device_of_driver(context, driver, next);
@@ -270,11 +271,11 @@ fn unlink(context: &Context, driver: u64, device: u64) {
     let mut seen = BTreeSet::new();
     while at != 0 && seen.insert(at) {
         let value: DeviceObject = context.read(at);
-        if value.next == device {
-            context.write(at, &DeviceObject { next, ..value });
+        if value.next_device == device {
+            context.write(at, &DeviceObject { next_device: next, ..value });
             return;
         }
-        at = value.next;
+        at = value.next_device;
     }
 }
 

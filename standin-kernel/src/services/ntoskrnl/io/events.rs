@@ -2,7 +2,8 @@
 
 use crate::{
     execution::{
-        routine::{At, routine},
+        kinds::NtObject,
+        routine::{At, Out, routine},
         strings::read_unicode_string,
     },
     ground::{abi::UnicodeString, opaque::KernelEvent},
@@ -42,7 +43,7 @@ fn io_create(context: &Context, name: u64, handle: u64, event_type: u32) -> u64 
 fn create_notification(
     context: &Context,
     name: At<UnicodeString>,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> At<KernelEvent> {
     At::new(io_create(context, name.0, handle.0, NOTIFICATION))
 }
@@ -50,7 +51,7 @@ fn create_notification(
 fn create_synchronization(
     context: &Context,
     name: At<UnicodeString>,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> At<KernelEvent> {
     At::new(io_create(context, name.0, handle.0, SYNCHRONIZATION))
 }

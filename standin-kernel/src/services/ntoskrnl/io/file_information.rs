@@ -66,23 +66,23 @@ fn information(file: &OpenFile, name: &str, kind: u32) -> NtResult<Vec<u8>> {
     let allocation = size.next_multiple_of(CLUSTER);
     let written = file_time(metadata.modified());
     let basic = FileBasic {
-        creation: file_time(metadata.created().or_else(|_| metadata.modified())),
-        last_access: file_time(metadata.accessed()),
-        last_write: written,
-        change: written,
-        attributes,
-        reserved: 0,
+        creation_time: file_time(metadata.created().or_else(|_| metadata.modified())),
+        last_access_time: file_time(metadata.accessed()),
+        last_write_time: written,
+        change_time: written,
+        file_attributes: attributes,
+        ..Default::default()
     };
     Ok(match kind {
         class::BASIC => basic.as_bytes().to_vec(),
         class::STANDARD => {
             let value = FileStandard {
-                allocation,
-                end: size,
-                links: 1,
+                allocation_size: allocation.cast_signed(),
+                end_of_file: size.cast_signed(),
+                number_of_links: 1,
                 delete_pending: u8::from(file.deletes),
                 directory: u8::from(is_directory),
-                reserved: [0; 2],
+                ..Default::default()
             };
             value.as_bytes().to_vec()
         }
@@ -104,7 +104,10 @@ fn information(file: &OpenFile, name: &str, kind: u32) -> NtResult<Vec<u8>> {
             parts.into_iter().collect::<NtResult<Vec<_>>>()?.concat()
         }
         class::NETWORK_OPEN => {
-            let times = [basic.creation, basic.last_access, basic.last_write, basic.change];
+            let times = [
+                basic.creation_time, basic.last_access_time, basic.last_write_time,
+                basic.change_time,
+            ];
             let tail = [u64::from(attributes)];
             [times.as_bytes(), [allocation, size].as_bytes(), tail.as_bytes()].concat()
         }
@@ -144,6 +147,6 @@ fn query(
     let done = if is_complete { Ok(()) } else { Err(NtStatus::BUFFER_OVERFLOW) };
     let status = done.err().unwrap_or(NtStatus::SUCCESS).bits();
     let information = stored.len() as u64;
-    block.write(context, IoStatusBlock { status, reserved: 0, information });
+    block.write(context, IoStatusBlock { status, information, ..Default::default() });
     done
 }

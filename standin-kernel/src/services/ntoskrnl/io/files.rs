@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Callback, Handle, Memory, routine},
+        routine::{At, Callback, Handle, Memory, Out, routine},
         strings::read_unicode_string,
     },
     ground::{
@@ -226,12 +226,13 @@ fn find_entry(folder: &Path, name: &str) -> Option<PathBuf> {
 /// Returns the path that object attributes specify.
 fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
     let attributes: ObjectAttributesNt = context.read(attributes);
-    if attributes.name == 0 {
+    if attributes.object_name == 0 {
         return Err(OBJECT_PATH_SYNTAX_BAD);
     }
-    let name = read_unicode_string(context, attributes.name);
-    if attributes.root != 0 {
-        let root = handles::target(context, attributes.root).ok_or(NtStatus::INVALID_HANDLE)?;
+    let name = read_unicode_string(context, attributes.object_name);
+    if attributes.root_directory != 0 {
+        let root =
+            handles::target(context, attributes.root_directory).ok_or(NtStatus::INVALID_HANDLE)?;
         let mut state = context.state();
         let files = state.get::<Files>();
         let root = files.open.get(&root.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
@@ -252,7 +253,7 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
@@ -272,7 +273,7 @@ fn create(
 #[expect(clippy::too_many_arguments, reason = "the DDI has them")]
 fn create_for_driver_with_context(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
@@ -297,7 +298,7 @@ fn create_for_driver_with_context(
 #[expect(clippy::too_many_arguments, reason = "the DDI has them")]
 fn create_for_driver(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
@@ -334,7 +335,7 @@ fn create_for_driver(
 
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
@@ -348,7 +349,7 @@ fn open(
 
 fn open_by(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     attributes: u64,
     block: At<IoStatusBlock>,
     wanted: [u32; 4],
@@ -379,7 +380,10 @@ fn open_by(
 /// Stores the result of an operation.
 fn finish(context: &Context, block: At<IoStatusBlock>, done: NtResult<u64>) -> NtResult {
     let status = done.err().unwrap_or(NtStatus::SUCCESS).bits();
-    block.write(context, IoStatusBlock { status, reserved: 0, information: done.unwrap_or(0) });
+    block.write(
+        context,
+        IoStatusBlock { status, information: done.unwrap_or(0), ..Default::default() },
+    );
     done.map(drop)
 }
 

@@ -108,7 +108,7 @@ fn fill(context: &Context, irp: u64, size: u64, stack_size: u8, flags: u8) {
         value.current_location = stack_size.wrapping_add(1);
         value.tail[STACK] = irp + HEADER + LOCATION * u64::from(stack_size);
         value.allocation_flags = flags;
-        value.thread_list = [irp.wrapping_add(offset_of!(Irp, thread_list) as u64); 2];
+        value.thread_list_entry = [irp.wrapping_add(offset_of!(Irp, thread_list_entry) as u64); 2];
     });
 }
 
@@ -206,7 +206,7 @@ fn reuse(context: &Context, irp: At<Irp>, status: NtStatus) {
     let size = HEADER + LOCATION * u64::from(value.stack_count);
     let flags = value.allocation_flags & ALLOCATED_FIXED_SIZE;
     fill(context, irp.0, size, value.stack_count, flags);
-    context.update(irp.0, |value: &mut Irp| value.status_block.status = status.bits());
+    context.update(irp.0, |value: &mut Irp| value.io_status.status = status.bits());
 }
 
 /// Returns the name of a major function.
@@ -243,7 +243,7 @@ pub fn call_driver(context: &Context, device: At<DeviceObject>, irp: At<Irp>) ->
     store_location(context, irp.0, &value);
     live_irps::sent_from(context, irp.0, from);
     let location = context.update(value.tail[STACK], |location: &mut IrpStack| {
-        location.device = device.0;
+        location.device_object = device.0;
         *location
     });
     if let Some(dispatch) = devices::dispatch_of(context, device.0) {
@@ -254,19 +254,19 @@ pub fn call_driver(context: &Context, device: At<DeviceObject>, irp: At<Irp>) ->
             "for the device object 0x{device:016X}, whose driver was unloaded"
         ));
     }
-    let driver = device.read(context).driver;
+    let driver = device.read(context).driver_object;
     let object: DriverObject = context.read(driver);
-    let routine = object.major_function.get(usize::from(location.major)).copied();
+    let routine = object.major_function.get(usize::from(location.major_function)).copied();
     let Some(routine) = routine.filter(|routine| *routine != 0) else {
         // The I/O manager's default routine completes the request.
-        value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
-        value.status_block.information = 0;
-        let block = offset_of!(Irp, status_block);
-        store(context, irp.0, block, &value.status_block);
+        value.io_status.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
+        value.io_status.information = 0;
+        let block = offset_of!(Irp, io_status);
+        store(context, irp.0, block, &value.io_status);
         complete_request(context, irp.0);
         return NtStatus::INVALID_DEVICE_REQUEST;
     };
-    let what = major_name(location.major);
+    let what = major_name(location.major_function);
     NtStatus::from_register(context.call_driver(what, routine, [device.0, irp.0]))
 }
 
@@ -291,12 +291,10 @@ pub fn must_be_request(context: &Context, irp: u64) {
 fn complete(context: &Context, irp: At<Irp>, _boost: i8) {
     must_be_request(context, irp.0);
     let value = irp.read(context);
-    if value.status_block.status == NtStatus::PENDING.bits()
-        || value.status_block.status == u32::MAX
-    {
+    if value.io_status.status == NtStatus::PENDING.bits() || value.io_status.status == u32::MAX {
         context.stop_call(
             Rule::RequestMisused,
-            &format!("for a request whose status is 0x{:08X}", value.status_block.status),
+            &format!("for a request whose status is 0x{:08X}", value.io_status.status),
         );
     }
     if value.cancel_routine != 0 {
@@ -341,7 +339,7 @@ pub fn complete_request(context: &Context, irp: u64) {
         store_location(context, irp, &value);
         // The owner's completion routine can free or reuse the request.
         live_irps::back_at(context, irp, next);
-        let is_success = NtStatus::from_bits(value.status_block.status).is_success();
+        let is_success = NtStatus::from_bits(value.io_status.status).is_success();
         let kept = context.state().get::<Kept>().0.remove(&at);
         if let Some(back) = kept {
             back(context, at);
@@ -354,8 +352,11 @@ pub fn complete_request(context: &Context, irp: u64) {
         context.write(at, &location);
         let is_above = value.current_location <= value.stack_count;
         if wanted && routine != 0 {
-            let device =
-                if is_above { context.read::<IrpStack>(value.tail[STACK]).device } else { 0 };
+            let device = if is_above {
+                context.read::<IrpStack>(value.tail[STACK]).device_object
+            } else {
+                0
+            };
             let arguments = [device, irp, completion_context];
             let result = context.call_driver("the completion routine", routine, arguments);
             if NtStatus::from_register(result) == MORE_PROCESSING_REQUIRED {

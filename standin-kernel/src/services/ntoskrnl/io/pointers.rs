@@ -99,7 +99,7 @@ fn validate_access(context: &Context, irp: At<Irp>, access: u32) -> NtStatus {
     /// `IRP_MJ_FILE_SYSTEM_CONTROL` and `IRP_MJ_DEVICE_CONTROL`.
     const CONTROLS: [u8; 2] = [13, 14];
     let location: IrpStack = context.read(irp.read(context).tail[irp::STACK]);
-    if access == 0 || access & !ALL != 0 || !CONTROLS.contains(&location.major) {
+    if access == 0 || access & !ALL != 0 || !CONTROLS.contains(&location.major_function) {
         return NtStatus::INVALID_PARAMETER;
     }
     NtStatus::SUCCESS

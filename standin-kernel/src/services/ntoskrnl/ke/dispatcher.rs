@@ -186,7 +186,9 @@ const MUTANT_LIMIT_EXCEEDED: NtStatus = NtStatus::from_bits(0xC000_0191);
 fn is_at_limit(object: u64, thread: u64) -> bool {
     memory::read::<Mutant>(object).is_ok_and(|mutant| {
         let header = mutant.header;
-        header.kind == kind::MUTANT && header.signal_state == i32::MIN && mutant.owner == thread
+        header.kind == kind::MUTANT
+            && header.signal_state == i32::MIN
+            && mutant.owner_thread == thread
     })
 }
 
@@ -199,7 +201,7 @@ fn is_signaled(object: u64, thread: u64) -> bool {
     }
     // The owner of a mutex can acquire it again.
     header.kind == kind::MUTANT
-        && memory::read::<Mutant>(object).is_ok_and(|mutant| mutant.owner == thread)
+        && memory::read::<Mutant>(object).is_ok_and(|mutant| mutant.owner_thread == thread)
 }
 
 /// Acquires a signaled object. Adds the thread to `owners` if the object is a mutex that puts the
@@ -217,7 +219,7 @@ fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
             };
             // A wait for a mutex at its limit has already failed.
             mutant.header.signal_state = mutant.header.signal_state.saturating_sub(1);
-            mutant.owner = thread;
+            mutant.owner_thread = thread;
             if mutant.header.signal_state == 0 && mutant.apc_disable != 0 {
                 owners.push(thread);
             }

@@ -71,9 +71,9 @@ fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, deferred_c
         value.kind = kind;
         value.importance = MEDIUM;
         value.number = 0;
-        value.routine = routine;
-        value.context = deferred_context;
-        value.data = 0;
+        value.deferred_routine = routine;
+        value.deferred_context = deferred_context;
+        value.dpc_data = 0;
     });
 }
 
@@ -84,7 +84,7 @@ fn is_queued(context: &Context, dpc: u64) -> bool {
 /// Returns a DPC's fields. Bugchecks if it was not initialized.
 fn read(context: &Context, dpc: u64) -> KernelDpc {
     let value: KernelDpc = context.read(dpc);
-    if ![DPC, THREADED_DPC].contains(&value.kind) || value.routine == 0 {
+    if ![DPC, THREADED_DPC].contains(&value.kind) || value.deferred_routine == 0 {
         context
             .stop_for_misuse(&format!("with the DPC at 0x{dpc:016X}, which was not initialized"));
     }
@@ -101,10 +101,10 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
     if is_queued(context, dpc) {
         return false;
     }
-    value.argument_1 = argument_1;
-    value.argument_2 = argument_2;
+    value.system_argument1 = argument_1;
+    value.system_argument2 = argument_2;
     // Drivers can only test whether the field is null.
-    value.data = dpc;
+    value.dpc_data = dpc;
     context.write(dpc, &value);
     let is_threaded = value.kind == THREADED_DPC;
     push(
@@ -112,8 +112,8 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
         Queued {
             what: if is_threaded { "the threaded DPC's routine" } else { "the DPC's routine" },
             address: dpc,
-            routine: value.routine,
-            arguments: [dpc, value.context, argument_1, argument_2],
+            routine: value.deferred_routine,
+            arguments: [dpc, value.deferred_context, argument_1, argument_2],
             is_threaded,
             is_dpc: true,
         },
@@ -162,7 +162,7 @@ fn remove(context: &Context, dpc: At<KernelDpc>) -> bool {
 
 /// Marks a DPC as not queued. Its memory may already be freed.
 fn clear(dpc: u64) {
-    let at = dpc.wrapping_add(std::mem::offset_of!(KernelDpc, data) as u64);
+    let at = dpc.wrapping_add(std::mem::offset_of!(KernelDpc, dpc_data) as u64);
     let _written = memory::write(at, &0_u64);
 }
 

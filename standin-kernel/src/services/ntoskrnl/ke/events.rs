@@ -80,7 +80,7 @@ fn reset_event(context: &Context, event: At<KernelEvent>) -> i32 {
 /// not initialized.
 fn read_event(context: &Context, event: At<KernelEvent>) -> i32 {
     let header: DispatcherHeader = context.read(event.0);
-    if header.waiters[0] == 0 {
+    if header.wait_list_head[0] == 0 {
         context.warn(
             Rule::UninitializedEvent,
             &format!("with the event at 0x{event:016X}, which was not initialized"),
@@ -92,7 +92,7 @@ fn read_event(context: &Context, event: At<KernelEvent>) -> i32 {
 
 fn initialize_mutex(context: &Context, mutex: At<Mutant>, _level: u32) {
     let entry = mutex.0.wrapping_add(size_of::<DispatcherHeader>() as u64);
-    let mutant = Mutant { list_entry: [entry; 2], apc_disable: 1, ..Mutant::new_zeroed() };
+    let mutant = Mutant { mutant_list_entry: [entry; 2], apc_disable: 1, ..Mutant::new_zeroed() };
     mutex.write(context, mutant);
     initialize(context, mutex.0, kind::MUTANT, size_of::<Mutant>(), 1);
 }
@@ -105,13 +105,13 @@ fn release_mutex(context: &Context, mutex: At<Mutant>, wait: bool) -> i32 {
     let thread = thread_objects::current(context);
     let before = dispatcher::change(context, mutex.0, MUTANT_INCREMENT, |mutant: &mut Mutant| {
         let before = mutant.header.signal_state;
-        if before > 0 || mutant.owner != thread.0 {
+        if before > 0 || mutant.owner_thread != thread.0 {
             return None;
         }
         mutant.header.signal_state = before.saturating_add(1);
         let is_free = mutant.header.signal_state == 1;
         if is_free {
-            mutant.owner = 0;
+            mutant.owner_thread = 0;
         }
         Some((before, is_free && mutant.apc_disable != 0))
     });

@@ -259,4 +259,4 @@ pub fn take_set(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<u64> {
 }
 
 /// The offset of a DPC's routine.
-const ROUTINE: u64 = std::mem::offset_of!(crate::ground::abi::KernelDpc, routine) as u64;
+const ROUTINE: u64 = std::mem::offset_of!(crate::ground::abi::KernelDpc, deferred_routine) as u64;

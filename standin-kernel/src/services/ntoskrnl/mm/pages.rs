@@ -178,8 +178,8 @@ fn give_back(context: &Context, allocation: &Allocation) {
 /// The tag of memory descriptor lists.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Mdl "));
 /// `MDL_PAGES_LOCKED` and `MDL_MAPPED_TO_SYSTEM_VA`.
-const LOCKED: u16 = 2;
-const MAPPED: u16 = 1;
+const LOCKED: i16 = 2;
+const MAPPED: i16 = 1;
 
 fn allocate(context: &Context, lowest: u64, highest: u64, skip: u64, bytes: u64) -> At<Mdl> {
     allocate_ex(context, lowest, highest, skip, bytes, 1, 0)
@@ -226,16 +226,11 @@ fn allocate_ex(
         return At::NULL;
     };
     let value = Mdl {
-        next: 0,
         // The field is too small for the size of the largest list.
         size: i16::try_from(size).unwrap_or(i16::MAX),
-        flags: LOCKED,
-        reserved: 0,
-        process: 0,
-        mapped: 0,
-        start: 0,
+        mdl_flags: LOCKED,
         byte_count: low_half(pages * PAGE_SIZE),
-        byte_offset: 0,
+        ..Default::default()
     };
     context.write(mdl, &value);
     context.write_bytes(mdl + HEADER as u64, &frames);
@@ -252,8 +247,8 @@ fn free(context: &Context, mdl: At<Mdl>) {
     };
     give_back(context, &freed);
     // Freeing the pages also unmaps them.
-    value.flags &= !(LOCKED | MAPPED);
-    value.mapped = 0;
+    value.mdl_flags &= !(LOCKED | MAPPED);
+    value.mapped_system_va = 0;
     mdl.write(context, value);
 }
 

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{NtResult, NtStatus, abi::ObjectAttributesNt, arena::Block, memory},
     services::ntoskrnl::{
@@ -107,7 +107,7 @@ fn protection_of(given: u32) -> NtResult<u32> {
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     size: At<i64>,
@@ -217,7 +217,7 @@ fn delete(context: &Context, object: u64) {
 
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {

@@ -11,7 +11,7 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        executive_abi::{ObjectCallbacks, ObjectOperation},
+        abi::{ObjectCallbacks, ObjectOperation},
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -35,12 +35,21 @@ const fn filter_version(_context: &Context) -> u16 {
 /// Returns the handle routines of a registration, or the status with which it fails.
 fn routines_of(context: &Context, value: &ObjectCallbacks) -> NtResult<Vec<Routines>> {
     const STEP: usize = size_of::<ObjectOperation>();
-    if value.version != VERSION || value.count == 0 {
+    if value.version != VERSION || value.operation_registration_count == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let mut all = Vec::new();
-    for at in (value.operations..).step_by(STEP).take(usize::from(value.count)) {
-        let ObjectOperation { kind, operations, before, after, .. } = context.read(at);
+    for at in (value.operation_registration..)
+        .step_by(STEP)
+        .take(usize::from(value.operation_registration_count))
+    {
+        let ObjectOperation {
+            object_type: kind,
+            operations,
+            pre_operation: before,
+            post_operation: after,
+            ..
+        } = context.read(at);
         let kind: u64 = context.read(kind);
         let types = ["PsProcessType", "PsThreadType", "ExDesktopObjectType"];
         let is_supported = types.iter().any(|name| constant::object_type(name) == Some(kind));
@@ -125,7 +134,8 @@ fn register_handles(
     let routines = routines_of(context, &value)?;
     let at = std::mem::offset_of!(ObjectCallbacks, altitude) as u64;
     let altitude = read_unicode_string(context, registration.0.wrapping_add(at));
-    let key = add_filter(context, Watched::Handles, Some(altitude), routines, value.context);
+    let key =
+        add_filter(context, Watched::Handles, Some(altitude), routines, value.registration_context);
     handle.write(context, key.ok_or(ALTITUDE_COLLISION)?);
     Ok(())
 }

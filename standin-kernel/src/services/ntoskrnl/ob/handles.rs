@@ -10,7 +10,7 @@ use crate::{
     execution::{
         coroutine::wait_until,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{NtResult, NtStatus, memory, opaque::ObjectType, rule::Rule},
     services::ntoskrnl::{
@@ -154,7 +154,7 @@ fn open_in(context: &Context, target: Target, process: Option<u32>, access: u32)
 pub fn open_watched(
     context: &Context,
     target: Target,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     opening: Opening,
 ) -> NtResult {
     let operation = HandleOperation {
@@ -347,7 +347,7 @@ fn duplicate(
     source_process: Handle<NtObject>,
     source: Handle<NtObject>,
     target_process: Handle<NtObject>,
-    target_handle: At<u64>,
+    target_handle: Out<NtObject>,
     access: u32,
     attributes: u32,
     options: u32,

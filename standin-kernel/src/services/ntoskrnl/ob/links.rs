@@ -9,7 +9,7 @@ use super::{
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
         strings::text_bytes,
     },
     ground::{
@@ -46,7 +46,7 @@ fn open_handle(context: &Context, object: u64, type_name: &'static str, opening:
 /// Opens a named object, which must be of this type. On failure, stores a null handle.
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: u64,
     type_name: &'static str,
@@ -63,7 +63,7 @@ fn open(
 /// object with the name instead.
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: u64,
     target: Option<namespace::Target>,
@@ -86,7 +86,7 @@ fn create(
 
 fn create_directory(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult<NtStatus> {
@@ -95,7 +95,7 @@ fn create_directory(
 
 fn open_directory(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
@@ -166,7 +166,8 @@ fn query_directory(
     for bytes in fitting.iter().flatten() {
         let room = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         let length = room.saturating_sub(2);
-        let string = UnicodeString { length, maximum_length: room, reserved: 0, buffer: text_at };
+        let string =
+            UnicodeString { length, maximum_length: room, buffer: text_at, ..Default::default() };
         context.write(entry.0, &string);
         context.write_bytes(text_at, bytes);
         entry = At::new(entry.0.wrapping_add(size_of::<UnicodeString>() as u64));
@@ -181,7 +182,7 @@ fn query_directory(
 
 fn create_link(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     target: At<UnicodeString>,
@@ -198,7 +199,7 @@ fn create_link(
 
 fn open_link(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {

@@ -16,8 +16,9 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{AccessState, FileObject, UnicodeString},
-        executive_abi::{ObjectBasicInformation, ObjectTypeInformation},
+        abi::{
+            AccessState, FileObject, ObjectBasicInformation, ObjectTypeInformation, UnicodeString,
+        },
         memory,
         opaque::{ObjectNameInformation, ObjectType},
     },
@@ -100,8 +101,8 @@ pub fn name_of(context: &Context, object: u64) -> String {
 fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
     let file = memory::read::<FileObject>(object).ok()?;
     let is_file = file.kind == FileObject::TYPE && file.size == FileObject::SIZE;
-    let device = is_file.then(|| devices::name_of(context, file.device))?;
-    let bytes = memory::read_bytes(file.name.buffer, file.name.length.into()).ok()?;
+    let device = is_file.then(|| devices::name_of(context, file.device_object))?;
+    let bytes = memory::read_bytes(file.file_name.buffer, file.file_name.length.into()).ok()?;
     Some(device.unwrap_or_default() + &String::from_utf16_lossy(&units(&bytes)))
 }
 
@@ -156,8 +157,8 @@ fn store(
     let string = UnicodeString {
         length: room.saturating_sub(2),
         maximum_length: room,
-        reserved: 0,
         buffer: if bytes.is_empty() { 0 } else { place },
+        ..Default::default()
     };
     context.write(buffer, &string);
     context.write_bytes(buffer.wrapping_add(STRING as u64), fields);
@@ -202,10 +203,10 @@ fn query(
             let type_size = size_of_string(type_name, size_of::<ObjectTypeInformation>());
             let value = ObjectBasicInformation {
                 attributes: 0,
-                access: handles::granted(context, handle.0, rights),
-                handles: of_handles.max(1),
+                granted_access: handles::granted(context, handle.0, rights),
+                handle_count: of_handles.max(1),
                 // The count includes the reference of this call.
-                pointers: references.max(1).saturating_add(1),
+                pointer_count: references.max(1).saturating_add(1),
                 reserved: [0, 0, 0, 0, 0, name_size, type_size, 0, 0, 0],
             };
             value.as_bytes().to_vec()

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -99,7 +99,7 @@ fn open_by_pointer(
     access: u32,
     kind: At<ObjectType>,
     _mode: i8,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> NtResult {
     let type_name =
         type_of(context, object.0).unwrap_or_else(|| stop_for_object(context, object.0));

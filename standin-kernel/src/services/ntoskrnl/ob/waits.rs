@@ -6,7 +6,7 @@ use super::handles;
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, routine},
+        routine::{At, Handle, Out, routine},
     },
     ground::{NtResult, NtStatus},
     services::ntoskrnl::{
@@ -53,7 +53,7 @@ fn wait(
 fn wait_for_several(
     context: &Context,
     count: u32,
-    handles: At<u64>,
+    handles: Out<NtObject>,
     wait_type: u32,
     _alertable: bool,
     timeout: At<i64>,

@@ -126,7 +126,7 @@ fn ended(context: &Context, irp: u64) {
     let Some(wanted) = wanted.filter(|wanted| wanted.completion != 0) else {
         return;
     };
-    let status = irp.wrapping_add(std::mem::offset_of!(Irp, status_block) as u64);
+    let status = irp.wrapping_add(std::mem::offset_of!(Irp, io_status) as u64);
     context.call_driver(
         "the completion routine of PoRequestPowerIrp",
         wanted.completion,

@@ -7,13 +7,12 @@ use crate::{
     execution::{
         identity::Identity,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
         strings::text_bytes,
     },
     ground::{
         NtResult, NtStatus,
-        abi::{ClientId, ObjectAttributesNt, UnicodeString},
-        executive_abi::ProcessBasicInformation,
+        abi::{ClientId, ObjectAttributesNt, ProcessBasicInformation, UnicodeString},
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -34,7 +33,7 @@ pub const ENTRIES: Entries =
 /// process.
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     client: At<ClientId>,
@@ -127,13 +126,10 @@ fn basic(context: &Context, object: u64, _to: u64) -> Vec<u8> {
     let status = process_end(context, id, None).unwrap_or(NtStatus::PENDING);
     let value = ProcessBasicInformation {
         exit_status: status.bits(),
-        reserved: 0,
-        environment: 0,
-        affinity: processors(context),
-        priority: NORMAL,
-        reserved_1: 0,
-        id: id.into(),
-        parent: 0,
+        affinity_mask: processors(context),
+        base_priority: NORMAL,
+        unique_process_id: id.into(),
+        ..Default::default()
     };
     value.as_bytes().to_vec()
 }
@@ -146,8 +142,8 @@ fn image_name(context: &Context, object: u64, buffer: u64) -> Vec<u8> {
     let string = UnicodeString {
         length: room.saturating_sub(2),
         maximum_length: room,
-        reserved: 0,
         buffer: buffer.wrapping_add(STRING as u64),
+        ..Default::default()
     };
     [string.as_bytes(), &text].concat()
 }

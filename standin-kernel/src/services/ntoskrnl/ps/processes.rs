@@ -14,8 +14,7 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{Irp, UnicodeString},
-        executive_abi::ApcState,
+        abi::{ApcState, Irp, UnicodeString},
         opaque::{KernelProcess, KernelThread},
     },
     services::ntoskrnl::{
@@ -197,8 +196,8 @@ fn locate_image(
     let value = UnicodeString {
         length,
         maximum_length: length.saturating_add(2),
-        reserved: 0,
         buffer: string.wrapping_add(HEADER as u64),
+        ..Default::default()
     };
     context.write_bytes(value.buffer, &bytes);
     context.write(string, &value);

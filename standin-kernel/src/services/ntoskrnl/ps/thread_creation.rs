@@ -3,7 +3,7 @@
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Callback, Handle, Memory, routine},
+        routine::{At, Callback, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -27,7 +27,7 @@ pub const ENTRIES: Entries = &[
 
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     process: Handle<NtObject>,
@@ -43,7 +43,7 @@ fn create(
 fn create_for_object(
     context: &Context,
     _object: Memory,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     process: Handle<NtObject>,
@@ -65,7 +65,7 @@ fn opening(context: &Context, attributes: At<ObjectAttributesNt>, access: u32) -
 fn create_thread(
     context: &Context,
     kind: Kind,
-    (handle, opening): (At<u64>, Opening),
+    (handle, opening): (Out<NtObject>, Opening),
     process: u64,
     client: u64,
     routine: [u64; 2],
@@ -79,7 +79,8 @@ fn create_thread(
     let identity = created.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let object = thread_objects::object_of(context, identity);
     handles::open_watched(context, Target::thread(object), handle, opening)?;
-    let id = ClientId { process: identity.process.into(), thread: identity.thread.into() };
+    let id =
+        ClientId { unique_process: identity.process.into(), unique_thread: identity.thread.into() };
     context.write_optional(client, &id);
     Ok(())
 }

@@ -128,7 +128,7 @@ fn init_at_most<C: Unit>(
 ) -> bool {
     let step = if C::WIDE { step::<true>() } else { step::<false>() };
     let longest = u16::MAX / step - 1;
-    let mut value = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: source.0 };
+    let mut value = UnicodeString { buffer: source.0, ..Default::default() };
     if !source.is_null() {
         let count = if C::WIDE {
             terminated::<true>(context, source.0).len()
@@ -431,7 +431,7 @@ pub fn free(context: &Context, string: At<UnicodeString>) {
         return;
     }
     pool::free_block(context, value.buffer);
-    let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
+    let empty = UnicodeString { buffer: 0, ..Default::default() };
     string.write(context, empty);
 }
 
@@ -461,7 +461,7 @@ fn duplicate(
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let units = units_of::<true>(context, source.0);
-    let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
+    let empty = UnicodeString { buffer: 0, ..Default::default() };
     string_out.write(context, empty);
     if units.is_empty() && flags & ALLOCATE_EMPTY == 0 {
         return Ok(());

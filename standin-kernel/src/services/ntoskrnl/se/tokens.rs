@@ -13,7 +13,7 @@ use crate::{
     execution::{
         identity::Identity,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -335,7 +335,7 @@ fn open_of_process(
     process: Handle<NtObject>,
     access: u32,
     attributes: u32,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> NtResult {
     handles::must_be_process(context, process.0)?;
     let process = handles::target_of(context, process.0)?;
@@ -351,7 +351,7 @@ fn open_of_thread(
     _access: u32,
     _as_self: bool,
     _attributes: u32,
-    _handle: At<u64>,
+    _handle: Out<NtObject>,
 ) -> NtResult {
     let target = handles::target_of(context, thread.0)?;
     let is_thread = target.type_name == "PsThreadType";

@@ -88,7 +88,8 @@ fn register(
     let exists = find(context, &link).is_ok();
     context.devices().add_interface(physical.0, class, &reference);
     context.write_bytes(buffer, &bytes);
-    let value = UnicodeString { length: maximum_length - 2, maximum_length, reserved: 0, buffer };
+    let value =
+        UnicodeString { length: maximum_length - 2, maximum_length, buffer, ..Default::default() };
     name.write(context, value);
     Ok(if exists { NtStatus::OBJECT_NAME_EXISTS } else { NtStatus::SUCCESS })
 }

@@ -125,7 +125,7 @@ pub fn tear_down(context: &Context, physical: u64) {
 }
 
 fn driver_name(context: &Context, device: u64) -> String {
-    let driver = context.read::<DeviceObject>(device).driver;
+    let driver = context.read::<DeviceObject>(device).driver_object;
     let offset = std::mem::offset_of!(DriverObject, driver_name) as u64;
     read_unicode_string(context, driver.wrapping_add(offset))
 }
