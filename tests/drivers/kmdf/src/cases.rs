@@ -253,7 +253,7 @@ pub extern "C" fn add(_: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     if has("named") {
         let name: Vec<u16> = r"\Device\KmdfCase".encode_utf16().collect();
         let name = text(&name);
-        wdf!(WdfDeviceInitAssignName, init, &raw const name);
+        show_failure(wdf!(WdfDeviceInitAssignName, init, &raw const name));
     }
     let mut device: WDFDEVICE = ptr::null_mut();
     check!(wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device));
@@ -280,7 +280,7 @@ fn control_device(words: &[&str]) {
     let sddl = counted(&SDDL);
     let mut init = wdf!(WdfControlDeviceInitAllocate, driver, &raw const sddl);
     let name = text(&name);
-    wdf!(WdfDeviceInitAssignName, init, &raw const name);
+    show_failure(wdf!(WdfDeviceInitAssignName, init, &raw const name));
     let mut device: WDFDEVICE = ptr::null_mut();
     let status = wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device);
     if !init.is_null() {
