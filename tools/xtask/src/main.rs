@@ -104,7 +104,10 @@ enum Chore {
         /// Show only the missed goals.
         #[arg(long)]
         quick: bool,
-        /// Write the result to docs/benchmark.md.
+        /// Measure how fast cargo answers after an edit and after a change of the selected packages.
+        #[arg(long = "loop", conflicts_with = "quick")]
+        answers: bool,
+        /// Write the result to docs/benchmark.md or, with `--loop`, to CONTRIBUTING.md.
         #[arg(long, conflicts_with = "quick")]
         write: bool,
     },
@@ -212,7 +215,8 @@ impl Chore {
             Self::Probes { out } => probes::run(&out),
             Self::Test { changed: Some(base), .. } => test::run_changed(base.as_deref()),
             Self::Test { deep, again, .. } => test::run(deep, again),
-            Self::Bench { quick, write } => bench::run(match (quick, write) {
+            Self::Bench { answers: true, write, .. } => bench::run_loop(write),
+            Self::Bench { quick, write, .. } => bench::run(match (quick, write) {
                 (true, _) => bench::Mode::Quick,
                 (_, true) => bench::Mode::Write,
                 _ => bench::Mode::Print,

@@ -4,6 +4,7 @@
 //! The benchmark executes compiled Windows code under a CPU emulator and counts instructions
 //! (tools/bench/count.py), so the counts do not depend on the machine.
 
+mod answers;
 mod counted;
 mod table;
 
@@ -312,6 +313,11 @@ fn facades_table(measured: &Value) -> (String, usize) {
         format!("| {title} | {figures} | {goal} | {verdict} |\n")
     }));
     (text, missed)
+}
+
+/// Measures how fast cargo answers after an edit and after a change of the selected packages.
+pub fn run_loop(write: bool) -> Result<()> {
+    answers::run(write)
 }
 
 /// A mode of `cargo xtask bench`.
