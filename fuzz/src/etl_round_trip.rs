@@ -70,6 +70,7 @@ struct Event {
     activity: [u8; 16],
     times: (u32, u32),
     property: u16,
+    string_only: bool,
     extended: Vec<(u16, Vec<u8>)>,
     user_data: Vec<u8>,
 }
@@ -87,6 +88,7 @@ impl Event {
             kernel_time: self.times.0,
             user_time: self.times.1,
             event_property: self.property,
+            string_only: self.string_only,
             extended: self
                 .extended
                 .iter()

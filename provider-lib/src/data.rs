@@ -132,6 +132,8 @@ impl<'a> EventDataDescriptor<'a> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    extern crate std;
+
     use super::*;
 
     #[test]
@@ -161,7 +163,7 @@ mod tests {
             assert_eq!((empty.address, empty.size, empty.kind), (0, 0, 0));
         }
         assert_eq!(EventDataDescriptor::fitting(&BYTES[..0]).size(), 0);
-        let shown = format!("{:?}", EventDataDescriptor::bytes(&BYTES));
+        let shown = std::format!("{:?}", EventDataDescriptor::bytes(&BYTES));
         assert!(!shown.contains("address") && shown.contains("size: 3"), "{shown}");
         let metadata = EventDataDescriptor::event_metadata(&[1; 3]);
         assert_eq!((metadata.size(), metadata.kind), (3, 1));

@@ -77,7 +77,7 @@ fn annotated(name: &str, function: &Function) -> Result<Option<&'static str>> {
             highest = highest.max(place);
         }
     }
-    Ok(highest.map(|place| LEVELS[place]).or(function.has_minimum.then_some("HIGH_LEVEL")))
+    Ok(highest.map(|place| LEVELS[place]).or_else(|| function.has_minimum.then_some("HIGH_LEVEL")))
 }
 
 /// Parses a limit such as `<= DISPATCH_LEVEL`. An asterisk marks limits that depend on arguments.

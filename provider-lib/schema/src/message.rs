@@ -188,6 +188,7 @@ mod tests {
         check(&message, fields).map_err(|error| error.to_string())
     }
 
+    #[expect(clippy::literal_string_with_formatting_args, reason = "mistakes in messages")]
     #[test]
     fn every_percent_sign_stands_for_something() {
         for good in [

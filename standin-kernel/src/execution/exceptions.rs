@@ -20,7 +20,7 @@ use crate::ground::{
     NtStatus,
     arena::Block,
     memory, memory_routines,
-    unwind::{EXCEPTION_HANDLER, Handler, MAX_FRAMES, Registers, TERMINATION_HANDLER},
+    unwind::{EXCEPTION_HANDLER, End, Handler, MAX_FRAMES, Registers, TERMINATION_HANDLER},
 };
 
 /// The flags of an exception (`EXCEPTION_NONCONTINUABLE`, `EXCEPTION_UNWINDING` and
@@ -159,9 +159,9 @@ struct Place {
 }
 
 impl Place {
-    fn handler(&self, context: &Context) -> Option<Option<Handler>> {
-        let images = &context.environment().images;
-        images.handler(&self.registers, self.is_return).ok()
+    /// Returns the handler of the function, if it has one. Fails if its unwind data is damaged.
+    fn handler(&self, context: &Context) -> Result<Option<Handler>, End> {
+        context.environment().images.handler(&self.registers, self.is_return)
     }
 
     /// Moves to the caller. Returns `None` if it is not in a driver, or if its frame is unknown.
@@ -191,7 +191,7 @@ pub fn dispatch(
     let mut place = start;
     let mut records = None;
     for _ in 0..MAX_FRAMES {
-        let handler = place.handler(context)?;
+        let handler = place.handler(context).ok()?;
         if let Some(handler) = handler.filter(|one| one.flags & EXCEPTION_HANDLER != 0) {
             if records.is_none() {
                 records = Some(Records::new(exception, &registers)?);
@@ -228,7 +228,7 @@ fn unwind(
     let (mut changed, mut xmm) = (0, [[0; 2]; 16]);
     records.add_flags(UNWINDING);
     for _ in 0..MAX_FRAMES {
-        let handler = place.handler(context)?;
+        let handler = place.handler(context).ok()?;
         let is_target = handler.is_some_and(|one| one.frame == chosen.frame);
         if is_target {
             records.add_flags(TARGET_UNWIND);

@@ -5,6 +5,8 @@
 //! makes the checks that apply to every call (the IRQL limit, the thread's call history), and creates
 //! the call's context, which the routine receives with its arguments.
 
+#![expect(clippy::too_many_lines, reason = "a naked function has a line for each instruction")]
+
 use std::{
     arch::naked_asm,
     collections::HashMap,

@@ -34,10 +34,10 @@ impl DriverMemory {
         let (key_text, service_key_name) = unicode_string(service);
         let (hardware_text, hardware) =
             unicode_string(r"\REGISTRY\MACHINE\HARDWARE\DESCRIPTION\SYSTEM");
-        let file = format!("{service}.sys");
+        let image_file = format!("{service}.sys");
         let (full_text, full_name) =
-            unicode_string(&format!(r"\SystemRoot\System32\drivers\{file}"));
-        let (base_text, base_name) = unicode_string(&file);
+            unicode_string(&format!(r"\SystemRoot\System32\drivers\{image_file}"));
+        let (base_text, base_name) = unicode_string(&image_file);
         let hardware_database = Block::zeroed(size_of::<UnicodeString>());
         let section = Block::zeroed(LOADER_ENTRY);
         let object = Block::zeroed(size_of::<DriverObject>());

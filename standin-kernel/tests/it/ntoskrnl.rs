@@ -299,7 +299,7 @@ fn a_script_starts_and_ends_processes_and_threads() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.txt");
     fs::write(&script, SCRIPT).unwrap();
-    let mut command = common::run_command(&common::kernel(), folder.path().join("driver.etl"));
+    let mut command = common::run_command(common::kernel(), folder.path().join("driver.etl"));
     let (good, said) = common::said(command.args(["--service", "watch", "--script"]).arg(script));
     let expected =
         ["process 4 12288 1", "thread 12288 12304 1", "thread 12288 12304 0", "process 4 12288 0"];

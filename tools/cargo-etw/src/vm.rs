@@ -219,7 +219,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let Some(contents) = contents else {
         return Ok(ExitCode::SUCCESS);
     };
-    let decoded = Traces::of(&contents);
+    let decoded = Traces::from_contents(&contents);
     let run = Run {
         settings,
         plan,

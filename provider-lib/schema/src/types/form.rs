@@ -301,7 +301,7 @@ impl Attributes {
         if let Some((out_type, span)) = self.out_type {
             let (in_type, _) = form.manifest(scalar, format);
             let (plain, usual) = scalar.manifest(format);
-            if format != Format::Default
+            if !matches!(format, Format::Default | Format::Address)
                 && plain == scalar.manifest(Format::Default).0
                 && out_type != usual
             {

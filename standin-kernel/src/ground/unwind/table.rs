@@ -137,24 +137,23 @@ impl Table {
         if !is_return && position < u32::from(info.prologue) {
             return Ok(None);
         }
-        let frame = info.frame.map_or(registers.rsp(), |(register, above)| {
-            registers.get(register).wrapping_sub(u64::from(above))
-        });
+        let frame = match info.frame {
+            Some((register, above)) => registers.get(register).wrapping_sub(u64::from(above)),
+            None => registers.rsp(),
+        };
         for _ in 0..MAX_CHAIN {
-            match info.chained {
-                Some(next) => info = self.info(next)?,
-                None => {
-                    let at = self.directory + number * Entry::SIZE;
-                    return Ok(info.handler.map(|(routine, data)| Handler {
-                        base,
-                        flags: info.flags,
-                        routine: base.wrapping_add(u64::from(routine)),
-                        data: base.wrapping_add(u64::from(data)),
-                        entry: base.wrapping_add(at as u64),
-                        frame,
-                    }));
-                }
-            }
+            let Some(next) = info.chained else {
+                let at = self.directory + number * Entry::SIZE;
+                return Ok(info.handler.map(|(routine, data)| Handler {
+                    base,
+                    flags: info.flags,
+                    routine: base.wrapping_add(u64::from(routine)),
+                    data: base.wrapping_add(u64::from(data)),
+                    entry: base.wrapping_add(at as u64),
+                    frame,
+                }));
+            };
+            info = self.info(next)?;
         }
         Err(Malformed::Chain(entry.info).into())
     }

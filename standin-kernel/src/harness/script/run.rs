@@ -322,6 +322,7 @@ impl Hands {
     }
 
     /// Runs one step. If the step sends a request, returns the request's text.
+    #[expect(clippy::too_many_lines, reason = "a few lines for each kind of step")]
     fn take_step(&mut self, step: &Step, host: Host<'_>) -> Result<Option<String>, Problem> {
         let device = self
             .device

@@ -151,7 +151,7 @@ fn filtered<'a>(
 }
 
 fn data_descriptors(context: &Context, call: &WriteCall) -> Short<EventDataDescriptor> {
-    let empty = EventDataDescriptor { ..Default::default() };
+    let empty = EventDataDescriptor::default();
     let mut descriptors = Short::from_elem(empty, call.count as usize);
     context.read_into(call.data, descriptors.as_mut_slice().as_mut_bytes());
     descriptors

@@ -498,12 +498,12 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResul
     /// `WdfChildListRetrieveDeviceSuccess` and `WdfChildListRetrieveDeviceNotYetCreated`.
     const CREATED: u32 = 1;
     const NOT_YET: u32 = 2;
+    /// The valid `WDF_RETRIEVE_CHILD_FLAGS`.
+    const FLAGS: u32 = 7;
     let mut given: ChildListIterator = context.read(iterator);
     if given.size as usize != size_of::<ChildListIterator>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    /// The valid `WDF_RETRIEVE_CHILD_FLAGS`.
-    const FLAGS: u32 = 7;
     if given.flags == 0 || given.flags & !FLAGS != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }

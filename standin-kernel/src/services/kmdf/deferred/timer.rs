@@ -52,10 +52,16 @@ pub struct TimerData {
     is_queued: bool,
     /// The thread on which a work item calls the function.
     runner: Option<ThreadId>,
-    /// Set while `WdfTimerStop` waits for the function, which cannot start the timer meanwhile.
-    is_stopping: bool,
-    /// Set if the function has tried to start the timer while `WdfTimerStop` waits.
-    is_start_aborted: bool,
+    stop: Stop,
+}
+
+/// Whether `WdfTimerStop` waits for the function, which cannot start the timer meanwhile.
+#[derive(PartialEq, Eq)]
+enum Stop {
+    None,
+    Waits,
+    /// The function has tried to start the timer.
+    AbortedStart,
 }
 
 impl TimerData {
@@ -198,8 +204,7 @@ fn timer_create(
         due: None,
         is_queued: false,
         runner: None,
-        is_stopping: false,
-        is_start_aborted: false,
+        stop: Stop::None,
     };
     give(context, create(context, data, Some(&attributes), None), timer.0)
 }
@@ -214,8 +219,11 @@ fn timer_start(context: &Context, timer: Handle<TimerData>, due: i64) -> bool {
         return false;
     }
     let is_aborted = timer.with(context, |timer| {
-        timer.is_start_aborted |= timer.is_stopping;
-        timer.is_stopping
+        let is_stopping = timer.stop != Stop::None;
+        if is_stopping {
+            timer.stop = Stop::AbortedStart;
+        }
+        is_stopping
     });
     if is_aborted {
         return false;
@@ -242,7 +250,9 @@ fn timer_stop(context: &Context, timer: Handle<TimerData>, wait: bool) -> bool {
         return false;
     }
     let was_set = timer.with(context, |timer| {
-        timer.is_stopping |= wait;
+        if wait {
+            timer.stop = Stop::Waits;
+        }
         timer.due.take().is_some()
     });
     if !wait {
@@ -250,8 +260,7 @@ fn timer_stop(context: &Context, timer: Handle<TimerData>, wait: bool) -> bool {
     }
     wait_for(context, timer.0);
     timer.with(context, |timer| {
-        timer.is_stopping = false;
-        was_set | std::mem::take(&mut timer.is_start_aborted)
+        was_set | (std::mem::replace(&mut timer.stop, Stop::None) == Stop::AbortedStart)
     })
 }
 

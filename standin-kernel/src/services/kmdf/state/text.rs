@@ -39,10 +39,9 @@ impl TextData {
 
     /// Returns the counted string for a driver. It is valid as long as the object exists.
     pub fn counted(&self) -> UnicodeString {
-        let (maximum_length, buffer) = match &self.text {
-            Some(text) => (self.length + 2, text.address()),
-            None => (0, 0),
-        };
+        let text = self.text.as_ref();
+        let (maximum_length, buffer) =
+            text.map_or((0, 0), |text| (self.length + 2, text.address()));
         UnicodeString { length: self.length, maximum_length, buffer, ..Default::default() }
     }
 }

@@ -179,7 +179,8 @@ pub fn make(context: &Context, new: New) -> NtResult<u64> {
             value.device_extension = address.wrapping_add(size as u64);
         }
         value.device_queue.kind = QUEUE;
-        value.device_queue.size = size_of_val(&value.device_queue) as i16;
+        value.device_queue.size =
+            i16::try_from(size_of_val(&value.device_queue)).unwrap_or(i16::MAX);
         value.device_queue.device_list_head = [list; 2];
     });
     write_device_of_driver(context, new.driver, address);

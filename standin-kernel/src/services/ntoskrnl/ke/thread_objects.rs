@@ -288,7 +288,7 @@ pub fn current_process(context: &Context) -> At<KernelProcess> {
 /// Returns the id of the process in which the current thread runs.
 pub fn current_process_id(context: &Context) -> u32 {
     let process = current_process(context);
-    process_of(context, process.0).map_or(context.identity().process, |(id, _)| id)
+    process_of(context, process.0).map_or_else(|| context.identity().process, |(id, _)| id)
 }
 
 /// Raises the priorities of threads whose waits have ended, until their next wait. On Windows, the boost

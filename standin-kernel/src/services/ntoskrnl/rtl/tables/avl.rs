@@ -206,7 +206,7 @@ impl Tree<'_> {
             let parent = self.links(child).parent;
             if parent == self.table {
                 self.change_fields(|fields| {
-                    fields.depth_of_tree = fields.depth_of_tree.wrapping_add(1)
+                    fields.depth_of_tree = fields.depth_of_tree.wrapping_add(1);
                 });
                 return;
             }
@@ -348,7 +348,7 @@ impl Table for Avl {
         tree.add(node, place);
         tree.change_fields(|fields| {
             fields.number_generic_table_elements =
-                fields.number_generic_table_elements.wrapping_add(1)
+                fields.number_generic_table_elements.wrapping_add(1);
         });
     }
 
