@@ -103,7 +103,8 @@ pub use crate::{
         recording::{RecordedEvent, Recording},
         registry_file::{RegistryFile, RegistryFileError},
         request::Request,
-        script::{self, Script},
+        script,
+        script::Script,
         session::Consumer,
         simulated_device::SimulatedDevice,
     },
@@ -124,7 +125,7 @@ pub use crate::{
             unspecified::{GroupDenial, ImplicitActivity, PagedSession, UnspecifiedBehaviour},
         },
         kmdf::{
-            device::resource_lists::Resource,
+            resource_lists::Resource,
             state::{
                 request::{Completion, RequestKind},
                 simulated::{RequestAction, SimulatedRequest},

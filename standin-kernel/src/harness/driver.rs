@@ -27,16 +27,16 @@ use crate::{
         composition::{exports::address_in, system::System},
         etw::{classic::report_left_with_wmi, registration::report_left_registered},
         kmdf::{
+            binding::{framework_unload, handle_of, unload_routine, version_of},
             device::pnp,
-            driver::binding::{framework_unload, handle_of, unload_routine, version_of},
-            file::opening::{create_file, why_unreachable},
+            file_opening::{create_file, why_unreachable},
             state::device::control_device_of,
         },
         managers::registry::{paths::service_path, value::RegistryValue},
         ntoskrnl::{
             io::{
                 devices, lifetime,
-                plug_and_play::life::{self, FilterError},
+                plug_and_play::{life, life::FilterError},
                 send,
             },
             leaks,

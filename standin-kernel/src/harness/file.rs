@@ -11,7 +11,7 @@ use crate::{
     services::{
         composition::system::System,
         kmdf::{
-            file::opening::close_file,
+            file_opening::close_file,
             io::pass::submit,
             state::{
                 device::Unreachable,
@@ -22,10 +22,7 @@ use crate::{
         },
         managers::create_parameters::CreateParameters,
         ntoskrnl::{
-            io::{
-                plug_and_play::removal,
-                send::{self, Operation},
-            },
+            io::{plug_and_play::removal, send, send::Operation},
             ke::apcs,
         },
     },

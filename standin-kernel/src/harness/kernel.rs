@@ -19,11 +19,7 @@ use super::{
 };
 use crate::{
     execution::{coroutine::pass_time, identity::Identity},
-    ground::{
-        NtStatus,
-        bugcheck::Violation,
-        clock::{self, Clock},
-    },
+    ground::{NtStatus, bugcheck::Violation, clock, clock::Clock},
     services::{
         composition::{
             exports,
@@ -31,14 +27,17 @@ use crate::{
         },
         etw::{controller, recorder_logs::RecorderMessage, service::EtwConfig},
         kmdf::{
-            file::opening::{create_file, why_unreachable},
+            file_opening::{create_file, why_unreachable},
             state::{
                 device::{Unreachable, find_device},
                 simulated::{RequestAction, SimulatedRequest},
             },
         },
         managers::registry::{paths::parameters_path, value::RegistryValue},
-        ntoskrnl::io::{self, error_log::ErrorLogEntry, files},
+        ntoskrnl::{
+            io,
+            io::{error_log::ErrorLogEntry, files},
+        },
         verifier::faults::Fault,
     },
 };

@@ -11,7 +11,7 @@ use syn::{
     spanned::Spanned as _,
 };
 
-use super::{event::field, module::Entry, source::can_be_provider, words::constant_of};
+use super::{attributes::can_be_provider, event::field, module::Entry, words::constant_of};
 use crate::{
     Channel, ChannelSettings, Field, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind,
     Named, Provider, Scalar, Shape, Structure, TaskOpcodes, attribute,

@@ -1,6 +1,7 @@
 //! The parser of declarations in Rust source.
 
 mod ad_hoc;
+mod attributes;
 mod autologger;
 mod configure;
 mod event;
@@ -17,8 +18,9 @@ use proc_macro2::TokenStream;
 
 pub use self::{
     ad_hoc::{AdHoc, Limit, ad_hoc},
+    attributes::can_be_provider,
     configure::predicates,
-    source::{can_be_provider, source, source_in, unseen},
+    source::{source, source_in, unseen},
 };
 use self::{
     event::event,

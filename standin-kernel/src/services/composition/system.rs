@@ -19,12 +19,11 @@ use crate::{
             Context as EtwContext, EtwConfig, EtwRuntime, OfThread as EtwOfThread, Uses,
         },
         kmdf::{
-            deferred::{
-                timer,
-                work::{self, Next},
-            },
+            deferred::timer,
             device::wmi as providers,
             state::framework::{Context as KmdfContext, FunctionTable, Kmdf},
+            work,
+            work::Next,
         },
         managers::{
             nodes::Nodes, plug_and_play::Every, pool::Pool, registry::store::Registry,

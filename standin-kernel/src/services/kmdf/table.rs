@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::{
-    bus, deferred, device, dma, driver, file, interrupt, io, io_target, object, registry,
+    binding, bus, creation, deferred, device, dma, driver, file_object, file_opening, interrupt,
+    io, io_target, miniport, object, registry, resource_lists,
     state::framework::{Context, Entries},
-    synchronization,
+    synchronization, wdm_request,
 };
 use crate::{
     execution::{
@@ -31,25 +32,25 @@ const PROVIDED: &[Entries] = &[
     deferred::timer::ENTRIES,
     deferred::work_item::ENTRIES,
     device::capabilities::ENTRIES,
-    device::creation::ENTRIES,
+    creation::ENTRIES,
     device::device_state::ENTRIES,
     device::init::ENTRIES,
     device::interfaces::ENTRIES,
-    device::miniport::ENTRIES,
+    miniport::ENTRIES,
     device::power_policy::ENTRIES,
     device::properties::ENTRIES,
     device::relations::ENTRIES,
-    device::resource_lists::ENTRIES,
+    resource_lists::ENTRIES,
     device::routines::ENTRIES,
     device::settings::ENTRIES,
     device::wdm::ENTRIES,
     device::wmi::ENTRIES,
     dma::routines::ENTRIES,
-    driver::binding::ENTRIES,
+    binding::ENTRIES,
     driver::verifier::ENTRIES,
     driver::version::ENTRIES,
-    file::file_object::ENTRIES,
-    file::opening::ENTRIES,
+    file_object::ENTRIES,
+    file_opening::ENTRIES,
     interrupt::routines::ENTRIES,
     io::halt::ENTRIES,
     io::power::ENTRIES,
@@ -57,7 +58,7 @@ const PROVIDED: &[Entries] = &[
     io::request_routines::ENTRIES,
     io::retrieve::ENTRIES,
     io::wdm_dispatch::ENTRIES,
-    io::wdm_request::ENTRIES,
+    wdm_request::ENTRIES,
     io_target::format::ENTRIES,
     io_target::open::ENTRIES,
     io_target::requests::ENTRIES,
@@ -95,8 +96,7 @@ pub fn entries() -> Vec<Routine<Context>> {
 }
 
 /// The framework's routines that are not in its table.
-pub const INTERNAL_ENTRIES: Entries =
-    &[routine("FxDriverUnload", driver::binding::framework_unload)];
+pub const INTERNAL_ENTRIES: Entries = &[routine("FxDriverUnload", binding::framework_unload)];
 
 fn not_provided(context: &Context) -> u64 {
     context.stop(

@@ -3,7 +3,8 @@
 use super::{
     cm,
     context::{Context, Entries},
-    crt, dbg, ex, io, ke, mm, ob, po, ps, rtl, se,
+    crt, dbg, ex, io, ke, mm, ob, object_links, object_names, object_security, object_waits, po,
+    ps, rtl, se, sections,
 };
 use crate::execution::routine::Routine;
 
@@ -75,13 +76,13 @@ const ALL: &[Entries] = &[
     mm::mdl::ENTRIES,
     mm::pages::ENTRIES,
     mm::probes::ENTRIES,
-    mm::sections::ENTRIES,
+    sections::ENTRIES,
     ob::callbacks::ENTRIES,
     ob::handles::ENTRIES,
-    ob::links::ENTRIES,
-    ob::names::ENTRIES,
-    ob::security::ENTRIES,
-    ob::waits::ENTRIES,
+    object_links::ENTRIES,
+    object_names::ENTRIES,
+    object_security::ENTRIES,
+    object_waits::ENTRIES,
     po::power::ENTRIES,
     po::power_framework::routines::ENTRIES,
     po::power_settings::ENTRIES,

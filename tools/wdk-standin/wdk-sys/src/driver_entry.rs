@@ -14,6 +14,7 @@ use core::{
 use crate::{
     _WDFFUNCENUM, DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT,
     PUNICODE_STRING, PWDF_DRIVER_GLOBALS, STATUS_SUCCESS, ULONG, UNICODE_STRING, WCHAR, WDFFUNC,
+    function_table::{COPIED, Shared, TABLE},
     ntddk::RtlCopyUnicodeString,
 };
 
@@ -23,8 +24,10 @@ use crate::{
 pub mod globals {
     use core::ptr;
 
-    use super::{COPIED, TABLE};
-    use crate::{_WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC};
+    use crate::{
+        _WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC,
+        function_table::{COPIED, TABLE},
+    };
 
     /// The number of functions in the table. The bindings use it as the table's length with every
     /// framework version, so it is initialized statically.
@@ -45,13 +48,6 @@ pub mod globals {
     /// The routine that a miniport's unload routine calls.
     pub static mut WdfDriverMiniportUnloadOverride: WDFFUNC = None;
 }
-
-/// The number of functions that the framework copies to [`TABLE`]: before KMDF 1.15, it copies all
-/// of them; later versions store a pointer to their own table.
-const COPIED: usize =
-    if crate::version::TARGET < 15 { _WDFFUNCENUM::WdfFunctionTableNumEntries as usize } else { 0 };
-
-static TABLE: Shared<[WDFFUNC; COPIED]> = Shared(UnsafeCell::new([None; COPIED]));
 
 /// The framework version for which the driver was built.
 #[repr(C)]
@@ -88,14 +84,6 @@ const _: () = {
     assert!(mem::offset_of!(BindInfo, minimum_version_required) == 48);
     assert!(mem::offset_of!(BindInfo, structure_table) == 80);
 };
-
-/// Memory that the entry code shares with the loader and the framework. They use it only during
-/// calls from the entry code; such calls are sequential, on system threads.
-struct Shared<T>(UnsafeCell<T>);
-
-// SAFETY: the system loads and unloads a driver on one thread at a time, and nothing else accesses
-// the variables of this type.
-unsafe impl<T> Sync for Shared<T> {}
 
 /// The capacity, in characters, of the copy of the registry path.
 const PATH_LENGTH: usize = 260;

@@ -14,16 +14,17 @@ use crate::{
         opaque::{ChildAddress, ChildIdentification},
     },
     services::kmdf::{
-        deferred::work::{Work, WorkKind, queue_work},
         device::{
             init::{Inits, allocate_init},
             pnp::start_stack,
         },
-        object::lifetime::{self, create, give, read_attributes},
+        lifetime,
+        lifetime::{create, give, read_attributes},
         state::{
             device::{DeviceData, DeviceInit},
             framework::{Context, Data, Entries, ObjectRoutine},
         },
+        work::{Work, WorkKind, queue_work},
     },
 };
 

@@ -9,7 +9,6 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::{NtResult, NtStatus, abi::ForwardOptions, rule::Rule},
     services::kmdf::{
-        deferred::work::{Work, WorkKind, queue_work},
         io::pass::forget_to_parent,
         state::{
             device::{DeviceData, device_of},
@@ -17,6 +16,7 @@ use crate::{
             queue::QueueData,
             request::RequestData,
         },
+        work::{Work, WorkKind, queue_work},
     },
 };
 

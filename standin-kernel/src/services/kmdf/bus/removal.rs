@@ -2,9 +2,9 @@
 
 use super::children::with_child;
 use crate::services::kmdf::{
-    deferred::work::{Work, WorkKind, queue_work},
     device::pnp::{remove_device, surprise_remove},
     state::{device::DeviceData, framework::Context},
+    work::{Work, WorkKind, queue_work},
 };
 
 /// Removes a child and its stack after the current step, because its driver reported it missing.

@@ -1,5 +1,4 @@
 //! Deferred work: timers, DPCs and work items.
 
 pub mod timer;
-pub mod work;
 pub mod work_item;

@@ -5,7 +5,6 @@ use std::{collections::VecDeque, thread::ThreadId};
 
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::work::{Work, WorkKind, forget_work, queue_work};
 use crate::{
     execution::{
         identity::Identity,
@@ -19,15 +18,17 @@ use crate::{
         rule::Rule,
     },
     services::kmdf::{
-        object::lifetime::{create, get_parent, give, hold, release, with_parent},
+        lifetime::{create, get_parent, give, hold, release, with_parent},
         state::{
             device_object::fill,
             framework::{Choices, Context, Data, Entries, Kmdf, ObjectRoutine},
         },
         synchronization::{
-            presentation::{self, Lock, serialization},
+            presentation,
+            presentation::{Lock, serialization},
             wait,
         },
+        work::{Work, WorkKind, forget_work, queue_work},
     },
 };
 

@@ -2,7 +2,6 @@
 
 use std::thread::ThreadId;
 
-use super::work::{Work, WorkKind, forget_work, queue_work};
 use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{
@@ -12,12 +11,14 @@ use crate::{
         rule::Rule,
     },
     services::kmdf::{
-        object::lifetime::{create, get_parent, give, hold, release, with_parent},
+        lifetime::{create, get_parent, give, hold, release, with_parent},
         state::framework::{Context, Data, Entries, ObjectRoutine},
         synchronization::{
-            presentation::{self, Lock, serialization},
+            presentation,
+            presentation::{Lock, serialization},
             wait,
         },
+        work::{Work, WorkKind, forget_work, queue_work},
     },
 };
 

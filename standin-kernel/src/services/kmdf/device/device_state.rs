@@ -10,11 +10,11 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::abi::DeviceState,
     services::kmdf::{
-        deferred::work::{Work, WorkKind, queue_work},
         state::{
             device::DeviceData,
             framework::{Context, Entries},
         },
+        work::{Work, WorkKind, queue_work},
     },
 };
 

@@ -5,18 +5,20 @@ use super::{
     init::{Inits, allocate_init},
     power_policy,
     properties::GivenProperties,
-    resource_lists::{Resource, Resources, lists},
     wdm::{Offered, create_bus_device},
 };
 use crate::{
     ground::{NtResult, NtStatus, abi::PnpPowerCallbacks, rule::Rule},
     services::{
         kmdf::{
+            binding,
+            binding::DriverData,
             dma::enabler as dma,
-            driver::binding::{self, DriverData},
             interrupt::delivery as interrupts,
             io::power,
-            object::lifetime::{self, tell},
+            lifetime,
+            lifetime::tell,
+            resource_lists::{Resource, Resources, lists},
             state::{
                 device::{Below, DeviceData, DeviceInit, Presence},
                 file::{is_in_use, is_open},

@@ -9,17 +9,16 @@ use crate::{
     },
     services::{
         kmdf::{
-            object::{
-                lifetime::give,
-                memory::{MemoryData, make_filled},
-            },
+            lifetime::give,
+            object::memory::{MemoryData, make_filled},
             state::{
                 device::{DeviceData, DeviceInit},
                 framework::{Context, Entries, Framework},
             },
         },
-        managers::device_properties::{
-            self, Bus, Identity, KeyedProperty, PropertyName, named, of_system,
+        managers::{
+            device_properties,
+            device_properties::{Bus, Identity, KeyedProperty, PropertyName, named, of_system},
         },
     },
 };

@@ -8,8 +8,7 @@ use crate::{
     ground::{NtResult, NtStatus, abi::UnicodeString},
     services::{
         kmdf::{
-            deferred::work::{Work, WorkKind, queue_work},
-            driver::binding::DriverData,
+            binding::DriverData,
             io::pass,
             object::string::{read_optional_text, read_text},
             state::{
@@ -18,8 +17,9 @@ use crate::{
                 queue::QueueData,
                 request::RequestData,
             },
+            work::{Work, WorkKind, queue_work},
         },
-        ntoskrnl::ob::namespace::{self, Target},
+        ntoskrnl::ob::{namespace, namespace::Target},
     },
 };
 use etl_file::Guid;

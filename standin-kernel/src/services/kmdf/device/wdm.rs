@@ -12,7 +12,7 @@ use crate::{
     },
     services::{
         kmdf::{
-            driver::binding::{DriverData, handle_of, object_of},
+            binding::{DriverData, handle_of, object_of},
             state::{
                 device::{Below, DeviceData, FILE_DEVICE_SECURE_OPEN},
                 device_object::{Object, Objects, bus_object, fill, foreign, own, update},

@@ -9,7 +9,7 @@ use crate::{
     },
     services::{
         kmdf::{
-            object::lifetime::{create, give, read_attributes},
+            lifetime::{create, give, read_attributes},
             state::{
                 device::{DeviceData, device_of, get_device},
                 device_object::own,

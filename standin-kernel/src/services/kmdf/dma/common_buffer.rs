@@ -7,7 +7,7 @@ use super::{
 use crate::{
     ground::{NtResult, NtStatus, abi::CommonBufferConfig, arena::Block},
     services::kmdf::{
-        object::lifetime::{create, read_attributes},
+        lifetime::{create, read_attributes},
         state::framework::{Context, Data, ObjectRoutine},
     },
 };

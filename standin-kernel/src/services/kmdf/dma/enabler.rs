@@ -3,7 +3,7 @@
 use crate::{
     ground::{NtResult, NtStatus, abi::DmaEnablerConfig},
     services::kmdf::{
-        object::lifetime::{create, read_attributes},
+        lifetime::{create, read_attributes},
         state::{
             device::device_of,
             framework::{Context, Data},

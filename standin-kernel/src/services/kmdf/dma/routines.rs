@@ -16,7 +16,7 @@ use crate::{
     },
     services::kmdf::{
         io::irp::mdl_of,
-        object::lifetime::give,
+        lifetime::give,
         state::{
             device::DeviceData,
             framework::{Context, Entries},

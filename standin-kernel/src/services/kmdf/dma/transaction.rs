@@ -14,7 +14,7 @@ use crate::{
         rule::Rule,
     },
     services::kmdf::{
-        object::lifetime::{create, hold, read_attributes, release},
+        lifetime::{create, hold, read_attributes, release},
         state::framework::{Context, Data, ObjectRoutine},
     },
 };

@@ -1,10 +1,10 @@
 //! Queries about the framework's version.
 
-use super::binding::DriverData;
 use crate::{
     execution::routine::{At, Handle, routine},
     ground::{NtResult, abi::VersionAvailableParameters},
     services::kmdf::{
+        binding::DriverData,
         object::string::assign,
         state::{
             framework::{Context, Entries},

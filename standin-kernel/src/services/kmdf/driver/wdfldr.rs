@@ -1,9 +1,11 @@
 //! The exports of WDFLDR.SYS.
 
-use super::binding::{bind, unbind};
 use crate::{
     execution::routine::{Routine, routine},
-    services::kmdf::state::framework::Context,
+    services::kmdf::{
+        binding::{bind, unbind},
+        state::framework::Context,
+    },
 };
 
 /// The module's name.

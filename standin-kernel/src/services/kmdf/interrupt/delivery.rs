@@ -7,13 +7,11 @@ use super::{
 use crate::{
     ground::{NtResult, NtStatus, irql::Irql},
     services::kmdf::{
-        deferred::{
-            timer::queue_dpc,
-            work::{Work, WorkKind, queue_work},
-        },
-        device::resource_lists::{Resource, Resources},
+        deferred::timer::queue_dpc,
+        resource_lists::{Resource, Resources},
         state::{device::DeviceData, framework::Context},
         synchronization::presentation,
+        work::{Work, WorkKind, queue_work},
     },
 };
 

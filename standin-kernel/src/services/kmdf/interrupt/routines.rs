@@ -15,8 +15,8 @@ use crate::{
         opaque::InterruptObject,
     },
     services::kmdf::{
-        device::resource_lists::place_of,
-        object::lifetime::{create, give, read_attributes},
+        lifetime::{create, give, read_attributes},
+        resource_lists::place_of,
         state::{
             device::{DeviceData, device_of},
             framework::{Context, Entries},

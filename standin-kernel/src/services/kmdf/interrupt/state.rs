@@ -5,12 +5,10 @@ use std::thread::ThreadId;
 use crate::{
     ground::{abi::InterruptConfig, arena::Block, irql::Irql},
     services::kmdf::{
-        deferred::{
-            timer::forget_dpc,
-            work::{WorkKind, forget_work},
-        },
+        deferred::timer::forget_dpc,
         state::framework::{Context, Data, ObjectRoutine},
         synchronization::presentation::Lock,
+        work::{WorkKind, forget_work},
     },
 };
 

@@ -4,16 +4,14 @@ use super::ending;
 use crate::{
     ground::{NtStatus, abi::IoQueueConfig, irql::Irql},
     services::kmdf::{
-        deferred::{
-            timer::queue_dpc,
-            work::{Work, WorkKind, queue_work},
-        },
+        deferred::timer::queue_dpc,
         state::{
             framework::Context,
             queue::{Event, QueueData},
             request::{RequestData, RequestKind},
         },
         synchronization::presentation,
+        work::{Work, WorkKind, queue_work},
     },
 };
 

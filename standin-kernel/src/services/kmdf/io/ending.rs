@@ -4,10 +4,9 @@ use super::irp::{forget_irp, information_address};
 use crate::{
     ground::{NtStatus, memory, rule::Rule},
     services::kmdf::{
-        object::{
-            lifetime::{self, tell},
-            memory::MemoryData,
-        },
+        lifetime,
+        lifetime::tell,
+        object::memory::MemoryData,
         state::{
             framework::Context,
             queue::QueueData,

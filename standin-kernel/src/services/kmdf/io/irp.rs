@@ -12,7 +12,7 @@ use crate::{
     },
     services::{
         kmdf::{
-            file::file_object,
+            file_object,
             state::{
                 device::{DeviceData, device_of},
                 device_object::own,

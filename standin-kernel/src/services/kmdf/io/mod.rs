@@ -14,4 +14,3 @@ pub mod request_routines;
 pub mod retrieve;
 pub mod send;
 pub mod wdm_dispatch;
-pub mod wdm_request;

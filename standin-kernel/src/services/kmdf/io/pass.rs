@@ -13,7 +13,8 @@ use crate::{
     ground::{NtResult, NtStatus, arena::Block},
     services::kmdf::{
         deferred::timer::clear_deadline,
-        object::lifetime::{self, tell},
+        lifetime,
+        lifetime::tell,
         state::{
             device::{Below, DeviceData, Presence, device_of, queue_for, queue_of},
             file::FileData,
@@ -23,7 +24,8 @@ use crate::{
             request::{
                 Completion, IoRequest, METHOD_IN_DIRECT, METHOD_MASK, RequestData, RequestKind,
             },
-            simulated::{self, Given},
+            simulated,
+            simulated::Given,
             target::TargetData,
         },
         synchronization::presentation,

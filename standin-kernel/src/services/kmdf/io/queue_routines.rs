@@ -10,7 +10,7 @@ use crate::{
         abi::{IoQueueConfig, ObjectAttributes},
     },
     services::kmdf::{
-        object::lifetime::{create_from, discard},
+        lifetime::{create_from, discard},
         state::{
             device::{DeviceData, get_device},
             framework::{Context, Entries},

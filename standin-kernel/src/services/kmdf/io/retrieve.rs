@@ -9,7 +9,7 @@ use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{NtResult, NtStatus, abi::RequestParameters},
     services::kmdf::{
-        object::lifetime,
+        lifetime,
         state::{
             device::device_of,
             file::FileData,

@@ -5,7 +5,7 @@ use crate::{
     ground::{NtResult, NtStatus, arena::Block, memory},
     services::{
         kmdf::{
-            object::lifetime::{create, tell},
+            lifetime::{create, tell},
             state::{
                 device::{Below, DeviceData},
                 file::FileData,

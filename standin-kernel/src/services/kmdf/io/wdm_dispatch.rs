@@ -6,7 +6,7 @@ use crate::{
     execution::routine::{At, Callback, Handle, Memory, routine},
     ground::{NtStatus, abi::Irp, rule::Rule},
     services::kmdf::{
-        driver::binding::DriverData,
+        binding::DriverData,
         state::{
             device::{DeviceData, device_of},
             framework::{BadHandle, Context, Entries},

@@ -6,7 +6,8 @@ use crate::{
         abi::{Mdl, MemoryDescriptor, MemoryOffset},
     },
     services::kmdf::{
-        object::{lifetime::hold, memory::MemoryData},
+        lifetime::hold,
+        object::memory::MemoryData,
         state::{framework::Context, outgoing::Buffer},
     },
 };

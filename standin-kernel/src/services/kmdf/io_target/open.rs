@@ -18,12 +18,13 @@ use crate::{
     services::{
         kmdf::{
             device::wdm::{Owner, owner},
-            file::opening::{close_file, create_file_by},
+            file_opening::{close_file, create_file_by},
             io::{
                 pass::deliver,
                 send::{cancel_below, deliver_result},
             },
-            object::lifetime::{self, create},
+            lifetime,
+            lifetime::create,
             state::{
                 device::{Below, find_device, rest_of_name},
                 file::FileData,

@@ -16,13 +16,13 @@ use crate::{
     },
     services::{
         kmdf::{
-            driver::binding::driver_of,
+            binding::driver_of,
             io::{
                 ending::{must_not_be_cancelable, must_not_be_under_way, must_own, release_format},
                 pass::{call_routine, current_format, forget},
                 send::cancel_below,
             },
-            object::lifetime::{create_from, give},
+            lifetime::{create_from, give},
             state::{
                 framework::{Context, Entries},
                 outgoing::{Buffer, Format, Outgoing},

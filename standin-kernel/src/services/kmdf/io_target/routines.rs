@@ -21,10 +21,8 @@ use crate::{
             interfaces::{Query, ask},
             properties::{copy_out, give_memory, of_device},
         },
-        object::{
-            lifetime::{create_from, give},
-            memory::MemoryData,
-        },
+        lifetime::{create_from, give},
+        object::memory::MemoryData,
         state::{
             device::{Below, DeviceData},
             device_object::own,

@@ -14,7 +14,8 @@ use crate::{
     },
     services::kmdf::{
         io::ending::{must_not_be_under_way, release_format},
-        object::lifetime::{self, create},
+        lifetime,
+        lifetime::create,
         state::{
             framework::{Context, Entries},
             outgoing::{Buffer, Format},

@@ -10,7 +10,7 @@ use crate::{
         abi::{ObjectAttributes, UsbDeviceCreateConfig},
     },
     services::kmdf::{
-        object::lifetime::read_attributes,
+        lifetime::read_attributes,
         state::{
             device::DeviceData,
             framework::{Context, Entries},

@@ -1,6 +1,5 @@
 //! Collections of objects.
 
-use super::lifetime::{create_from, give, hold, release};
 use crate::{
     execution::{
         kinds::AnyObject,
@@ -8,7 +7,8 @@ use crate::{
     },
     ground::{NtResult, NtStatus, abi::ObjectAttributes},
     services::kmdf::{
-        driver::binding::driver_of,
+        binding::driver_of,
+        lifetime::{create_from, give, hold, release},
         state::framework::{Context, Data, Entries, ObjectRoutine},
     },
 };

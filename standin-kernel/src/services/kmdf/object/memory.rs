@@ -1,11 +1,11 @@
 //! Memory objects: buffers with a handle.
 
-use super::lifetime::{create, create_from, give, read_attributes, validate};
 use crate::{
     execution::routine::{At, Handle, Memory, Out, routine},
     ground::{NtResult, NtStatus, abi::ObjectAttributes, arena::Block, irql::Irql, memory},
     services::kmdf::{
-        driver::binding::driver_of,
+        binding::driver_of,
+        lifetime::{create, create_from, give, read_attributes, validate},
         state::{
             framework::{BadHandle, Context, Data, Entries},
             request::RequestData,

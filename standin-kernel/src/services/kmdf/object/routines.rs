@@ -1,9 +1,5 @@
 //! The `WdfObject*` routines.
 
-use super::lifetime::{
-    add_context, add_reference, create_from, delete_for_driver, destroy_for_driver,
-    read_attributes, unique_type, validate,
-};
 use crate::{
     execution::{
         kinds::AnyObject,
@@ -15,7 +11,11 @@ use crate::{
         rule::Rule,
     },
     services::kmdf::{
-        driver::binding::{driver_of, version_of_caller},
+        binding::{driver_of, version_of_caller},
+        lifetime::{
+            add_context, add_reference, create_from, delete_for_driver, destroy_for_driver,
+            read_attributes, unique_type, validate,
+        },
         state::{
             framework::{BadHandle, Choices, Context, Data, Entries, General, Violation},
             request::RequestData,

@@ -1,6 +1,5 @@
 //! The `WdfString*` routines.
 
-use super::lifetime::create_from;
 use crate::{
     execution::{
         routine::{At, Handle, Out, routine},
@@ -11,7 +10,8 @@ use crate::{
         abi::{ObjectAttributes, UnicodeString},
     },
     services::kmdf::{
-        driver::binding::driver_of,
+        binding::driver_of,
+        lifetime::create_from,
         state::{
             framework::{Context, Entries},
             text::TextData,

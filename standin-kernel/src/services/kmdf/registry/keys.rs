@@ -11,11 +11,9 @@ use crate::{
     },
     services::{
         kmdf::{
-            driver::binding::{DriverData, driver_of},
-            object::{
-                lifetime::{create_from, delete, give, read_attributes},
-                string::read_text,
-            },
+            binding::{DriverData, driver_of},
+            lifetime::{create_from, delete, give, read_attributes},
+            object::string::read_text,
             state::{
                 device::{DeviceData, DeviceInit},
                 framework::{Context, Data, Entries, ObjectRoutine},

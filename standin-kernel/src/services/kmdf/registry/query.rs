@@ -12,10 +12,10 @@ use crate::{
     },
     services::{
         kmdf::{
-            driver::binding::driver_of,
+            binding::driver_of,
+            lifetime::{create, give, read_attributes},
             object::{
                 collection::{CollectionData, push},
-                lifetime::{create, give, read_attributes},
                 memory::{MemoryData, make_filled},
                 string::read_text,
             },

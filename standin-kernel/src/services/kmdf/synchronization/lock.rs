@@ -8,8 +8,8 @@ use crate::{
     ground::{NtResult, NtStatus, abi::ObjectAttributes, irql::Irql, rule::Rule},
     services::{
         kmdf::{
-            driver::binding::driver_of,
-            object::lifetime::create_from,
+            binding::driver_of,
+            lifetime::create_from,
             state::framework::{Context, Data, Entries, Violation},
         },
         verifier::warnings::Verifier,

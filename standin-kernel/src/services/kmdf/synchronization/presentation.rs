@@ -11,7 +11,7 @@ use crate::{
     },
     ground::{NtResult, NtStatus, irql::Irql, rule::Rule},
     services::kmdf::{
-        driver::binding::DriverData,
+        binding::DriverData,
         state::{
             device::{DeviceData, device_of},
             file::FileData,

@@ -8,8 +8,8 @@ use crate::{
         managers::pool::{FreeError, Tag, Wanted},
         ntoskrnl::{
             context::{Context, Entries},
-            io::live_irps,
             ke::{dpc, timers},
+            live_irps,
         },
     },
 };

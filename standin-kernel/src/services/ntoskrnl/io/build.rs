@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::{
-    devices::{self, flag},
-    irp::{self, Ended, THREAD, call_driver},
-    live_irps,
+    devices,
+    devices::flag,
+    irp,
+    irp::{Ended, THREAD, call_driver},
 };
 use crate::{
     execution::{
@@ -27,6 +28,7 @@ use crate::{
                 header::{header_of, kind},
                 thread_objects,
             },
+            live_irps,
             mm::mdl,
         },
     },

@@ -4,11 +4,8 @@ use std::{collections::HashMap, mem::offset_of};
 
 use zerocopy::{Immutable, IntoBytes};
 
-pub use super::live_irps::Ended;
-use super::{
-    devices,
-    live_irps::{self, Request},
-};
+use super::devices;
+pub use crate::services::ntoskrnl::live_irps::Ended;
 use crate::{
     execution::routine::{At, routine},
     ground::{
@@ -18,7 +15,11 @@ use crate::{
     },
     services::{
         managers::pool::Tag,
-        ntoskrnl::context::{Context, Entries},
+        ntoskrnl::{
+            context::{Context, Entries},
+            live_irps,
+            live_irps::Request,
+        },
     },
 };
 

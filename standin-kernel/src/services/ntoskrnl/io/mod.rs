@@ -9,7 +9,6 @@ pub mod file_information;
 pub mod files;
 pub mod irp;
 pub mod lifetime;
-pub mod live_irps;
 pub mod notifications;
 pub mod plug_and_play;
 pub mod pointers;

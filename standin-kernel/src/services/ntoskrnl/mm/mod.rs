@@ -4,4 +4,3 @@ pub mod addresses;
 pub mod mdl;
 pub mod pages;
 pub mod probes;
-pub mod sections;

@@ -3,9 +3,5 @@
 pub mod callbacks;
 pub mod filters;
 pub mod handles;
-pub mod links;
-pub mod names;
 pub mod namespace;
 pub mod object_attributes;
-pub mod security;
-pub mod waits;

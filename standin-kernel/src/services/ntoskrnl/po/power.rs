@@ -20,7 +20,6 @@ use crate::{
             io::{
                 devices::must_be_device,
                 irp::call_driver,
-                live_irps,
                 plug_and_play::{
                     minor::{POWER, power},
                     sent::{Outcome, Request, allocate, send},
@@ -28,6 +27,7 @@ use crate::{
                 power_states as states,
             },
             ke::threads,
+            live_irps,
         },
     },
 };

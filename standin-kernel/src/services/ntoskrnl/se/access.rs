@@ -3,10 +3,7 @@
 //! The system is an administrator. A test's process belongs to a local user who is not an
 //! administrator.
 
-use super::{
-    security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts},
-    well_known,
-};
+use super::security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts};
 use crate::{
     execution::{
         identity::Identity,
@@ -18,7 +15,10 @@ use crate::{
     },
     services::{
         managers::tokens,
-        ntoskrnl::context::{Context, Entries},
+        ntoskrnl::{
+            context::{Context, Entries},
+            well_known,
+        },
     },
 };
 

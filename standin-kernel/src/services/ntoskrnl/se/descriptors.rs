@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{
-    security_descriptors::{DACL, DACL_PRESENT, GROUP, OWNER, SACL, SACL_PRESENT, self_relative},
-    well_known,
+use super::security_descriptors::{
+    DACL, DACL_PRESENT, GROUP, OWNER, SACL, SACL_PRESENT, self_relative,
 };
-use crate::services::ntoskrnl::context::Context;
+use crate::services::ntoskrnl::{context::Context, well_known};
 
 /// The parts that `SECURITY_INFORMATION` selects: the bit, and the part's index.
 pub const SELECTED: [(u32, usize); 4] = [(1, OWNER), (2, GROUP), (4, DACL), (8, SACL)];

@@ -5,4 +5,3 @@ pub mod capture;
 pub mod descriptors;
 pub mod security_descriptors;
 pub mod tokens;
-pub mod well_known;

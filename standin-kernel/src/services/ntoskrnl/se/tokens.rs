@@ -7,7 +7,6 @@
 use super::{
     access::{groups_of, user_of},
     capture::store_copy,
-    well_known::identifier,
 };
 use crate::{
     execution::{
@@ -25,6 +24,7 @@ use crate::{
             context::{Context, Entries},
             ke::thread_objects,
             ob::handles::{self, Opening, Target},
+            well_known::identifier,
         },
     },
 };

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::{
     ground::{arena::Block, memory},
-    services::ntoskrnl::se::well_known,
+    services::ntoskrnl::well_known,
 };
 
 /// An exported variable. A driver's declaration may hide a level of indirection: `PBOOLEAN

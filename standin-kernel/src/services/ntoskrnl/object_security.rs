@@ -1,11 +1,6 @@
 //! The security descriptors of objects. They are stored and returned, but a device's descriptor
 //! does not restrict the processes that open the device.
 
-use super::{
-    callbacks::{self, HandleOperation},
-    filters::CREATE,
-    handles::{self, Opening, Target},
-};
 use crate::{
     execution::{
         kinds::NtObject,
@@ -25,6 +20,13 @@ use crate::{
             ex::pool,
             io::devices,
             ke::thread_objects,
+            ob::{
+                callbacks,
+                callbacks::HandleOperation,
+                filters::CREATE,
+                handles,
+                handles::{Opening, Target},
+            },
             se::{
                 capture::store_copy,
                 descriptors::{self, SELECTED, kept, present},

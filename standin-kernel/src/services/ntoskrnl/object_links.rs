@@ -1,11 +1,5 @@
 //! Handles of directories and symbolic links.
 
-use super::{
-    handles::{self, Opening, Target},
-    names::type_of,
-    namespace::{self, DIRECTORY, LINK, Named, Place},
-    object_attributes,
-};
 use crate::{
     execution::{
         kinds::NtObject,
@@ -17,7 +11,17 @@ use crate::{
         abi::{ObjectAttributesNt, UnicodeString},
         memory,
     },
-    services::ntoskrnl::context::{Context, Entries},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ob::{
+            handles,
+            handles::{Opening, Target},
+            namespace,
+            namespace::{DIRECTORY, LINK, Named, Place},
+            object_attributes,
+        },
+        object_names::type_of,
+    },
 };
 
 pub const ENTRIES: Entries = &[

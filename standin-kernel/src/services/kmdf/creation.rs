@@ -1,18 +1,19 @@
 //! The creation of devices.
 
-use super::{
-    init::{Inits, with_init},
-    nodes::EarlyInterfaces,
-    wdm::attach,
-};
 use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{NtResult, NtStatus, abi::ObjectAttributes},
     services::{
         kmdf::{
+            binding::driver_of,
             bus::{children::Child, list::create_default},
-            driver::binding::driver_of,
-            object::lifetime::{self, create, read_attributes, validate},
+            device::{
+                init::{Inits, with_init},
+                nodes::EarlyInterfaces,
+                wdm::attach,
+            },
+            lifetime,
+            lifetime::{create, read_attributes, validate},
             state::{
                 device::{DeviceData, DeviceInit},
                 device_object::own,

@@ -4,7 +4,7 @@ use crate::{
     execution::routine::{Argument, At, Handle, routine},
     ground::{NtResult, NtStatus, arena::Block, memory, opaque::PartialResourceDescriptor},
     services::kmdf::{
-        object::lifetime::create,
+        lifetime::create,
         state::{
             device::DeviceData,
             framework::{Context, Data, Entries},

@@ -1,10 +1,6 @@
 //! Devices of miniport drivers: the port driver owns the `DEVICE_OBJECT` and its requests, and the
 //! miniport driver uses the framework for everything else.
 
-use super::{
-    creation::create_local_target,
-    wdm::{Owner, owner},
-};
 use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{
@@ -13,8 +9,11 @@ use crate::{
         rule::Rule,
     },
     services::kmdf::{
-        driver::binding::{self, DriverData, framework_unload},
-        object::lifetime::{create_from, give},
+        binding,
+        binding::{DriverData, framework_unload},
+        creation::create_local_target,
+        device::wdm::{Owner, owner},
+        lifetime::{create_from, give},
         state::{
             device::{Below, DeviceData, DeviceInit},
             device_object::{Foreign, Objects},

@@ -9,8 +9,8 @@ use crate::{
         irql::Irql,
     },
     services::kmdf::{
-        deferred::work::{Work, WorkKind, queue_work},
         state::framework::{AnyData, Choices, Context, Data, ObjectContext, ObjectRoutine},
+        work::{Work, WorkKind, queue_work},
     },
 };
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::handles;
 use crate::{
     execution::{
         kinds::NtObject,
@@ -14,6 +13,7 @@ use crate::{
         ex::named_events::event_of,
         io::files,
         ke::dispatcher,
+        ob::handles,
     },
 };
 

@@ -16,7 +16,8 @@ use crate::{
         memory,
     },
     services::kmdf::{
-        object::lifetime::{self, create_from, give},
+        lifetime,
+        lifetime::{create_from, give},
         state::framework::{Choices, Context, Data, Entries, Framework},
     },
 };

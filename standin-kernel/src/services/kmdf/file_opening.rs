@@ -16,7 +16,7 @@ use crate::{
                 pass::{enter, is_filter},
                 send::{make, make_file, outcome},
             },
-            object::lifetime,
+            lifetime,
             state::{
                 device::{Below, DeviceData, Presence, Unreachable, get_device, queue_for},
                 file::{FileData, abandoned, is_open},

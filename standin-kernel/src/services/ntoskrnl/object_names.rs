@@ -3,11 +3,6 @@
 
 use zerocopy::IntoBytes;
 
-use super::{
-    handles,
-    namespace::{self, CALLBACK, DIRECTORY, LINK, find},
-    security,
-};
 use crate::{
     execution::{
         kinds::NtObject,
@@ -26,6 +21,11 @@ use crate::{
         cm::keys,
         context::{Context, Entries},
         io::{devices, files},
+        ob::{
+            handles, namespace,
+            namespace::{CALLBACK, DIRECTORY, LINK, find},
+        },
+        object_security,
         variables::constant,
     },
 };
@@ -114,7 +114,7 @@ fn query_name(
     needed: At<u32>,
 ) -> NtResult {
     // This bugchecks if there is no object at the address.
-    security::must_be_object(context, object.0);
+    object_security::must_be_object(context, object.0);
     store_name(context, object.0, object_name_info.0, length, needed)
 }
 
@@ -128,7 +128,7 @@ fn store_name(
     needed: At<u32>,
 ) -> NtResult {
     let stored = store(context, buffer, length, needed, &[], &name_of(context, object));
-    let is_file = security::type_of(context, object) == Some("IoFileObjectType");
+    let is_file = object_security::type_of(context, object) == Some("IoFileObjectType");
     if stored.is_err() && is_file && length as usize >= size_of::<UnicodeString>() {
         return Err(NtStatus::BUFFER_OVERFLOW);
     }

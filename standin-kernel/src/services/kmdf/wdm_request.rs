@@ -3,18 +3,17 @@
 
 use std::collections::HashMap;
 
-use super::{
-    irp::{irp_of, mdl_of, request_of},
-    pass::{self, Preprocess},
-};
 use crate::{
     execution::routine::{At, Callback, Handle, Memory, Out, routine},
     ground::{NtResult, NtStatus, abi::Irp},
     services::kmdf::{
-        object::{
-            lifetime::{create, give},
-            memory::MemoryData,
+        io::{
+            irp::{irp_of, mdl_of, request_of},
+            pass,
+            pass::Preprocess,
         },
+        lifetime::{create, give},
+        object::memory::MemoryData,
         state::{
             device::{DeviceData, DeviceInit, device_of},
             framework::{BadHandle, Context, Entries},
