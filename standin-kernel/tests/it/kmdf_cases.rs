@@ -313,8 +313,8 @@ const CASES: &[[&str; 4]] = &[
     ["names_have_a_directory", "",
         r"controldevice d1 \Devices\A;controldevice d1 Device\A;controldevice d2 \Device\A \DosDevice\X;controldevice d3 \Device\B DosDevices\X",
         "c000003a c000003b 0 c000003a 0 c000003b"],
-    ["a_second_device_collides", "named", ">add", "c0000035"],
-    ["a_second_link_collides", "", ">add", "c0000035"],
+    ["a_second_device_collides", "named", ">add", "open c0000035"],
+    ["a_second_link_collides", "", ">add", "open c0000035"],
     // Statuses.
     ["only_the_policy_owner_prevents_idling", "nopolicy", "stopidle", "c0000184"],
     ["a_mark_needs_a_callback", QUEUES, ">read 4;marknull r0", "read0 bugcheck 10d"],
@@ -324,8 +324,9 @@ const CASES: &[[&str; 4]] = &[
     ["calls_about_children_are_checked", "", "children", "0 0 c000000d c0000010 true c000000d"],
     ["what_the_framework_refuses", "", "statuses", "c020020f c0000010 0 0 0"],
     // Timers.
-    ["a_stop_aborts_the_callbacks_start", "", "on timer starttimer;passivetimer;starttimer;stoptimer;>advance 20",
-        "0 timer 0 1"],
+    ["a_stop_aborts_the_callbacks_start", QUEUES,
+        "on timer starttimer;on read starttimer|stoptimer|complete r 0;passivetimer;>read 4;>advance 20",
+        "read0 0 timer 0 1"],
 ];
 
 /// Cases that end with a bugcheck: the name, the driver's setup, the script, the output, and parts of the

@@ -170,7 +170,7 @@ fn a_bus_driver_retrieves_its_children() {
     // The list has no address descriptions, and static children have no descriptions.
     bench.assert_news(&[
         "child true 3 false 1",
-        "id 0 7 address c0000010 c0000010 c0000010 static c000000d",
+        "id 0 7 address c0000010 c0000010 c0000010 static c0000010",
     ]);
     bench.leave();
 }

@@ -30,7 +30,7 @@ fn misuse_of_presentation_locks_is_a_bugcheck() {
         &twice,
         &[
             "WdfObjectAcquireLock was called from",
-            "locks::device_control",
+            "presentation::device_control",
             "by a thread that already holds the presentation lock",
         ],
     );

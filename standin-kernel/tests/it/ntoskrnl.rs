@@ -134,7 +134,7 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
         ("fault-critical", "without a critical region"),
         ("fault-guarded", "without a guarded region"),
         ("fault-once", "an initialization that never completes"),
-        ("fault-once-context", "for etw_kernel_driver::once::low_bits"),
+        ("fault-once-context", "for etw_kernel_driver::run_once::low_bits"),
         ("fault-guarded-unsafe", "outside a guarded region and below APC_LEVEL"),
         ("fault-rundown-freed", "that ExFreePool had freed from"),
         ("fault-rundown", "did not return"),
@@ -484,8 +484,7 @@ fn faults_are_reported() {
         ("fault-probe-nothing", "cannot be read"),
         (
             "fault-raise",
-            "raised STATUS_ACCESS_DENIED (0xC0000022); the stand-in kernel does not dispatch \
-             exceptions",
+            "raised STATUS_ACCESS_DENIED (0xC0000022), which no handler of the driver took",
         ),
         ("fault-pageable", "pageable"),
         ("fault-shared-twice", "for a spin lock that its caller already holds"),

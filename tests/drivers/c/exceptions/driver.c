@@ -56,7 +56,7 @@ int _abnormal_termination(void);
 /* The linker requires it of code that uses floating-point numbers. */
 int _fltused;
 
-static volatile int Zero;
+static volatile int Zero, Quotient;
 static UCHAR Buffer[16];
 
 NOINLINE static int Read(volatile int *address)
@@ -69,9 +69,9 @@ NOINLINE static void Write(volatile int *address)
     *address = 1;
 }
 
-NOINLINE static int Divide(int value)
+NOINLINE static void Divide(int value)
 {
-    return value / Zero;
+    Quotient = value / Zero;
 }
 
 NOINLINE static void Break(void)
@@ -180,7 +180,7 @@ static void Run(void)
 {
     HANDLED("read", Read(USER));
     HANDLED("write", Write(USER));
-    HANDLED("divide", Divide(1));
+    HANDLED("divide", Divide(7));
     HANDLED("copy", Copy(USER));
     HANDLED("good", Copy(Buffer));
     HANDLED("probe", ProbeForRead(SYSTEM, 4, 1));

@@ -155,7 +155,8 @@ fn utf8() {
     same!(call!(RtlUTF8ToUnicodeN, &mut wide, 16, &mut bytes, from, length), 0);
     same!(wide[..5] == [0x61, 0xE4, 0x20AC, 0xD83D, 0xDE00], true);
     let small = call!(RtlUTF8ToUnicodeN, &mut wide, 8, &mut bytes, from, length);
-    same!((small, bytes) == (STATUS_BUFFER_TOO_SMALL, 6), true);
+    // The end of the buffer divides a surrogate pair.
+    same!((small, bytes) == (STATUS_BUFFER_TOO_SMALL, 8), true);
     let bad = b"a\xFF".as_ptr();
     same!(call!(RtlUTF8ToUnicodeN, &mut wide, 16, &mut bytes, bad, 2), 0x107);
     same!(wide[1], 0xFFFD);

@@ -13,7 +13,7 @@ use wdk_sys::{
 };
 
 use crate::{
-    call::{NULL, at, call, field, pointer, same, set_field},
+    call::{NULL, at, call, field, same, set_field, with_device},
     dispatcher::{Object, now, pass, wait, wait_for},
     threads,
     timers::irql,
@@ -180,14 +180,16 @@ unsafe extern "C" fn work_again(_object: PDEVICE_OBJECT, item: PVOID) {
 /// Work that never ends does not stop the clock.
 fn busy_work() {
     call!(KeInitializeEvent, event(), 0, 0);
-    let item = call!(IoAllocateWorkItem, pointer(0x1230));
-    let routine: PIO_WORKITEM_ROUTINE = Some(work_again);
-    call!(IoQueueWorkItem, item, routine, 1, item);
-    pass(-MILLISECOND);
-    call!(KeSetEvent, event(), 0, 0);
-    pass(-MILLISECOND);
-    same!(calls() > 100, true);
-    call!(IoFreeWorkItem, item);
+    with_device(|device| {
+        let item = call!(IoAllocateWorkItem, device);
+        let routine: PIO_WORKITEM_ROUTINE = Some(work_again);
+        call!(IoQueueWorkItem, item, routine, 1, item);
+        pass(-MILLISECOND);
+        call!(KeSetEvent, event(), 0, 0);
+        pass(-MILLISECOND);
+        same!(calls() > 100, true);
+        call!(IoFreeWorkItem, item);
+    });
 }
 
 /// A driver that polls a coarse time sees it advance by whole ticks.

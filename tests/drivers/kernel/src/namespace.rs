@@ -360,7 +360,7 @@ fn query_objects() {
     same!(query(handle, 0, 0) == (STATUS_INFO_LENGTH_MISMATCH, 56), true);
     same!(query(handle, 0, 57).0, STATUS_INFO_LENGTH_MISMATCH);
     same!(query(handle, 0, 56) == (0, 56), true);
-    same!(buffer[1], 0x000F_000F_u32);
+    same!(buffer[1], 0x000F_0001_u32);
     same!(buffer[2], 1);
     same!(buffer[3] > 1, true);
     // The values are the sizes of the name and type information.

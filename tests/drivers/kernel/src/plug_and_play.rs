@@ -70,7 +70,7 @@ fn keys(physical: PVOID) {
     let (status, profile) = open_key(physical, 5);
     same!((status, number(profile, b"Hard")) == (0, 0), true);
     same!(open_key(physical, 3).0, STATUS_INVALID_PARAMETER);
-    same!(open_key(pointer(0x1234), 1).0, STATUS_INVALID_DEVICE_REQUEST);
+    same!(open_key(pointer(0x1234), 1).0, STATUS_INVALID_PARAMETER);
     for key in [hardware, software, profile] {
         close(key);
     }

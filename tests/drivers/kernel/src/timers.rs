@@ -7,7 +7,7 @@ use wdk_sys::{
 };
 
 use crate::{
-    call::{NULL, call, pointer, same},
+    call::{NULL, call, pointer, same, with_device},
     dispatcher::{Object, pass, wait, wait_for},
 };
 
@@ -98,7 +98,7 @@ fn executive_timers() {
 }
 
 unsafe extern "C" fn work(device: PDEVICE_OBJECT, event: PVOID) {
-    same!((device.addr(), irql()) == (0x1230, 0), true);
+    same!((device.is_null(), irql()) == (false, 0), true);
     CALLS.fetch_add(1, Ordering::Relaxed);
     call!(KeSetEvent, event, 0, 0);
 }
@@ -112,9 +112,23 @@ unsafe extern "C" fn slow_work(_device: PDEVICE_OBJECT, events: PVOID) {
 }
 
 fn work_items() {
+    with_device(work_items_of);
+    same!(call!(IoSizeofWorkItem) > 0, true);
     let mut event = Object::new();
     call!(KeInitializeEvent, event.at(), 1, 0);
-    let item = call!(IoAllocateWorkItem, pointer(0x1230));
+    let mut own = WORK_QUEUE_ITEM {
+        WorkerRoutine: Some(own_work),
+        Parameter: event.at(),
+        ..WORK_QUEUE_ITEM::default()
+    };
+    call!(ExQueueWorkItem, &mut own, 1);
+    same!(wait(event.at()), STATUS_SUCCESS);
+}
+
+fn work_items_of(device: PVOID) {
+    let mut event = Object::new();
+    call!(KeInitializeEvent, event.at(), 1, 0);
+    let item = call!(IoAllocateWorkItem, device);
     call!(IoQueueWorkItem, item, Some(work), 1, event.at());
     same!(calls(), 0);
     same!(wait(event.at()), STATUS_SUCCESS);
@@ -128,14 +142,6 @@ fn work_items() {
     call!(KeSetEvent, event.at(), 0, 0);
     same!(wait(second.at()), STATUS_SUCCESS);
     call!(IoFreeWorkItem, item);
-    same!(call!(IoSizeofWorkItem) > 0, true);
-    let mut own = WORK_QUEUE_ITEM {
-        WorkerRoutine: Some(own_work),
-        Parameter: event.at(),
-        ..WORK_QUEUE_ITEM::default()
-    };
-    call!(ExQueueWorkItem, &mut own, 1);
-    same!(wait(event.at()), STATUS_SUCCESS);
 }
 
 unsafe extern "C" fn own_work(event: PVOID) {

@@ -7,7 +7,7 @@ use wdk_sys::{PDEVICE_OBJECT, PVOID};
 
 use crate::{
     activities, addresses,
-    call::{NULL, call, pointer},
+    call::{NULL, call, pointer, with_device},
     dispatcher::{Object, delay, wait, wait_for},
     kernel_queues, lifetime, power_framework, power_settings, registry, resources, tables, threads,
     timers::dpc_routine,
@@ -213,10 +213,12 @@ unsafe extern "C" fn sleep_long(_context: *mut c_void) {
 const unsafe extern "C" fn nothing(_device: PDEVICE_OBJECT, _context: PVOID) {}
 
 fn work_item_twice() {
-    let item = call!(IoAllocateWorkItem, NULL);
-    for _ in 0..2 {
-        call!(IoQueueWorkItem, item, Some(nothing), 1, NULL);
-    }
+    with_device(|device| {
+        let item = call!(IoAllocateWorkItem, device);
+        for _ in 0..2 {
+            call!(IoQueueWorkItem, item, Some(nothing), 1, NULL);
+        }
+    });
 }
 
 fn region() {

@@ -4,9 +4,10 @@ use core::ptr;
 
 use etw_driver_support::{check, guid, sized};
 use wdk_sys::{
-    GUID, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, WDF_FILEOBJECT_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS, WDF_POWER_DEVICE_STATE, WDFCMRESLIST,
-    WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT, WDFREQUEST,
+    GUID, NTSTATUS, PWDFDEVICE_INIT, STATUS_OBJECT_NAME_COLLISION, STATUS_SUCCESS,
+    STATUS_UNSUCCESSFUL, WDF_FILEOBJECT_CONFIG, WDF_NO_OBJECT_ATTRIBUTES,
+    WDF_PNPPOWER_EVENT_CALLBACKS, WDF_POWER_DEVICE_STATE, WDFCMRESLIST, WDFDEVICE, WDFDRIVER,
+    WDFFILEOBJECT, WDFOBJECT, WDFREQUEST,
 };
 
 use crate::{
@@ -151,7 +152,11 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
     let mut device: WDFDEVICE = ptr::null_mut();
     check!(wdf!(WdfDeviceCreate, &raw mut init, &raw mut attributes, &raw mut device));
     let link = counted(&LINK);
-    check!(wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link));
+    // Another device of this driver may have the link.
+    let status = wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link);
+    if status != STATUS_OBJECT_NAME_COLLISION {
+        check!(status);
+    }
     check!(wdf!(WdfDeviceCreateDeviceInterface, device, &raw const INTERFACE, ptr::null()));
     check!(interrupt::create(device));
     check!(presentation::create_queue(device));
