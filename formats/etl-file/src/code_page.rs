@@ -5,9 +5,10 @@ use std::str::FromStr;
 #[cfg(feature = "code-pages")]
 use encoding_rs::Encoding;
 
-/// A Windows code page, for 8-bit text that is not UTF-8. A trace does not name its machine's code
-/// page; the default is 1252, which Windows uses for the languages of Western Europe and America. The
-/// others need the feature `code-pages`.
+/// A Windows code page, for 8-bit text that is not UTF-8.
+///
+/// A trace does not name its machine's code page; the default is 1252, which Windows uses for the
+/// languages of Western Europe and America. The others need the feature `code-pages`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodePage(u16);
 

@@ -6,7 +6,8 @@ use etl_file::{
     Event, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, PointerSize, ext_type,
 };
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_HEADER_FLAG_32_BIT_HEADER, EVENT_RECORD,
+    EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_HEADER_FLAG_32_BIT_HEADER,
+    EVENT_HEADER_FLAG_STRING_ONLY, EVENT_RECORD,
 };
 
 use crate::guid::from_windows;
@@ -86,6 +87,7 @@ pub fn event(record: &EVENT_RECORD) -> Event {
             kernel_time: times.KernelTime,
             user_time: times.UserTime,
             event_property: header.EventProperty,
+            string_only: u32::from(header.Flags) & EVENT_HEADER_FLAG_STRING_ONLY != 0,
             extended: items(record)
                 .iter()
                 .map(|item| ExtendedItem { ext_type: item.ExtType, data: item_data(item).to_vec() })
