@@ -158,14 +158,14 @@ extern "C" fn destroy(object: WDFOBJECT) {
 extern "C" fn d0_entry(device: WDFDEVICE, previous: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     emit!(trace::d0_entry(PowerState(previous.cast_unsigned())));
     // SAFETY: the framework passes a live device of this driver.
-    timer::resume(unsafe { Device::of(device) });
+    timer::resume(unsafe { Device::from_handle(device) });
     STATUS_SUCCESS
 }
 
 /// `EvtDeviceD0Exit`, at `PASSIVE_LEVEL`.
 extern "C" fn d0_exit(device: WDFDEVICE, target: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     // SAFETY: the framework passes a live device of this driver.
-    timer::pause(unsafe { Device::of(device) });
+    timer::pause(unsafe { Device::from_handle(device) });
     emit!(trace::d0_exit(PowerState(target.cast_unsigned())));
     STATUS_SUCCESS
 }
@@ -176,7 +176,7 @@ extern "C" fn d0_exit(device: WDFDEVICE, target: WDF_POWER_DEVICE_STATE) -> NTST
 extern "C" fn surprise_removal(device: WDFDEVICE) {
     trace::surprise_removed();
     // SAFETY: the framework passes a live device of this driver.
-    queue::purge_waiting(unsafe { Device::of(device) });
+    queue::purge_waiting(unsafe { Device::from_handle(device) });
 }
 
 /// `EvtDeviceFileCreate`, at `PASSIVE_LEVEL`.

@@ -123,7 +123,7 @@ fn device_of<'a>(queue: WDFQUEUE) -> &'a Device {
     // SAFETY: the framework passes a live queue.
     let device = unsafe { call_unsafe_wdf_function_binding!(WdfIoQueueGetDevice, queue) };
     // SAFETY: the device belongs to this driver, and its context was built before the queue.
-    unsafe { Device::of(device) }
+    unsafe { Device::from_handle(device) }
 }
 
 /// Returns a request's context.
@@ -357,7 +357,7 @@ extern "C" fn complete_deferred(dpc: WDFDPC) {
     // SAFETY: the framework passes a live DPC.
     let device = unsafe { call_unsafe_wdf_function_binding!(WdfDpcGetParentObject, dpc) };
     // SAFETY: the DPC's parent is the device that it was created for.
-    let device = unsafe { Device::of(device.cast()) };
+    let device = unsafe { Device::from_handle(device.cast()) };
     let request = device.deferred.swap(ptr::null_mut(), Ordering::Acquire);
     if request.is_null() {
         return;

@@ -66,7 +66,7 @@ impl Device {
     ///
     /// `device` must be a live device of this driver whose context has been built: any device that
     /// a callback receives, except in `EvtDriverDeviceAdd`.
-    pub unsafe fn of<'a>(device: WDFDEVICE) -> &'a Self {
+    pub unsafe fn from_handle<'a>(device: WDFDEVICE) -> &'a Self {
         // SAFETY: the device is live and was created with this context type.
         let context = unsafe { CONTEXT.address(device.cast()) };
         // SAFETY: the context was built in `device::add`, before any other callback, and lives as

@@ -65,7 +65,7 @@ extern "C" fn tick(timer: WDFTIMER) {
     // SAFETY: the framework passes a live timer.
     let device = unsafe { call_unsafe_wdf_function_binding!(WdfTimerGetParentObject, timer) };
     // SAFETY: the timer's parent is the device that it was created for.
-    let device = unsafe { Device::of(device.cast()) };
+    let device = unsafe { Device::from_handle(device.cast()) };
     let ticks = device.timer_ticks.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     trace::timer_ticked(ticks);
 }

@@ -25,6 +25,9 @@ pub enum ActivityError {
     /// `EtwActivityIdControl` failed with this status.
     Refused(NtStatus),
     /// The IRQL at which the thread's id was to be accessed, above `APC_LEVEL`. ETW was not called.
+    ///
+    /// Kernel-mode drivers for ARM64 cannot read the IRQL, so there the caller must keep the limit: the
+    /// function does not check it.
     TooHighIrql(u8),
 }
 

@@ -1,6 +1,6 @@
 //! Event data descriptors.
 
-use core::marker::PhantomData;
+use core::{fmt, marker::PhantomData};
 
 use crate::{opaque, plain::PlainData};
 
@@ -17,7 +17,7 @@ use crate::{opaque, plain::PlainData};
 /// options) must be in system space at any IRQL (ETW-1.2.13). A buffer in a program's address space,
 /// even a probed or locked one, must first be copied or mapped to system space. Above `APC_LEVEL` the
 /// memory must also be non-pageable, such as a driver's stack, globals and non-paged pool.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct EventDataDescriptor<'a> {
     address: u64,
@@ -25,6 +25,14 @@ pub struct EventDataDescriptor<'a> {
     /// The type, in the lowest byte, and the reserved bytes above it.
     kind: u32,
     borrowed: PhantomData<&'a [u8]>,
+}
+
+impl fmt::Debug for EventDataDescriptor<'_> {
+    /// Shows the size and the type, but not the address, which is one of the kernel.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("EventDataDescriptor");
+        fields.field("size", &self.size).field("type", &self.kind).finish_non_exhaustive()
+    }
 }
 
 const _: () = {
@@ -124,6 +132,8 @@ impl<'a> EventDataDescriptor<'a> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    extern crate std;
+
     use super::*;
 
     #[test]
@@ -153,6 +163,8 @@ mod tests {
             assert_eq!((empty.address, empty.size, empty.kind), (0, 0, 0));
         }
         assert_eq!(EventDataDescriptor::fitting(&BYTES[..0]).size(), 0);
+        let shown = std::format!("{:?}", EventDataDescriptor::bytes(&BYTES));
+        assert!(!shown.contains("address") && shown.contains("size: 3"), "{shown}");
         let metadata = EventDataDescriptor::event_metadata(&[1; 3]);
         assert_eq!((metadata.size(), metadata.kind), (3, 1));
         let traits = EventDataDescriptor::provider_metadata(&[1; 5]);

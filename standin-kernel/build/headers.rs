@@ -44,7 +44,8 @@ pub struct Parameter<'a> {
 pub struct Headers {
     functions: Value,
     others: Value,
-    types: Value,
+    /// types.json.
+    pub types: Value,
 }
 
 impl Headers {
@@ -93,8 +94,7 @@ impl Headers {
 
     fn pointer(&self, pointee: &str) -> String {
         if let Some(handle) = self.handle(pointee) {
-            // The address of a handle is also the address of a number.
-            return format!("Type::Out({handle:?}), Type::Pointer(\"u64\")");
+            return format!("Type::Out({handle:?})");
         }
         if POINTERS.iter().any(|(_, structure)| *structure == pointee) {
             return format!("Type::Pointer({pointee:?})");

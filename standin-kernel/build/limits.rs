@@ -32,12 +32,42 @@ fn level(name: &str) -> Option<&'static str> {
     LEVELS.into_iter().find(|level| *level == name)
 }
 
-/// Returns the limit of a function: its annotation's or, if there is none, the highest limit of its
-/// conditional annotations. A function whose annotations have only a minimum has no limit. Without
-/// annotations, the limit is the documentation's, if it states one.
-pub fn highest_level(name: &str, function: &Function) -> Result<&'static str> {
+/// The limits of a function.
+pub struct Limits {
+    /// The limit above which a call is an error.
+    pub limit: &'static str,
+    /// The limits of the annotations and of the documentation, if they differ.
+    pub sources: Option<[&'static str; 2]>,
+}
+
+/// Returns the limits of a function. A call is an error above the limits of both the annotations and the
+/// documentation. A limit of the documentation that depends on arguments or memory only raises that of
+/// the annotations. A function for which neither states a limit has none.
+pub fn limits(name: &str, function: &Function) -> Result<Limits> {
+    let annotated = annotated(name, function)?;
+    let documented = function.documented.map(|limit| parse(name, limit)).transpose()?;
+    let level = |limit: &str| LEVELS.iter().position(|level| *level == limit);
+    let depends = function.documented.is_some_and(|limit| limit.ends_with('*'));
+    Ok(match (annotated, documented) {
+        (Some(annotated), Some(documented))
+            if level(annotated) < level(documented)
+                || level(annotated) > level(documented) && !depends =>
+        {
+            let limit = if level(annotated) < level(documented) { documented } else { annotated };
+            Limits { limit, sources: Some([annotated, documented]) }
+        }
+        (annotated, documented) => {
+            let limit = annotated.or(documented).unwrap_or("HIGH_LEVEL");
+            Limits { limit, sources: None }
+        }
+    })
+}
+
+/// Returns the limit of a function's annotation or, if there is none, the highest limit of its
+/// conditional annotations. A function whose annotations have only a minimum has no limit.
+fn annotated(name: &str, function: &Function) -> Result<Option<&'static str>> {
     if let Some(limit) = function.annotation {
-        return parse(name, limit);
+        return parse(name, limit).map(Some);
     }
     let mut highest = None;
     for condition in &function.conditions {
@@ -47,11 +77,7 @@ pub fn highest_level(name: &str, function: &Function) -> Result<&'static str> {
             highest = highest.max(place);
         }
     }
-    match highest {
-        Some(place) => Ok(LEVELS[place]),
-        None if function.has_minimum => Ok("HIGH_LEVEL"),
-        None => function.documented.map_or(Ok("HIGH_LEVEL"), |limit| parse(name, limit)),
-    }
+    Ok(highest.map(|place| LEVELS[place]).or_else(|| function.has_minimum.then_some("HIGH_LEVEL")))
 }
 
 /// Parses a limit such as `<= DISPATCH_LEVEL`. An asterisk marks limits that depend on arguments.

@@ -1,18 +1,26 @@
-//! Generates the declarations of the routines that drivers can call, from the data on the WDK's headers.
+//! Generates the declarations of the routines that drivers can call, and the structures that they access,
+//! from the data on the WDK's headers.
 
 mod headers;
 mod limits;
+mod structures;
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, path::Path};
 
 use headers::{Function, Headers};
+use limits::Limits;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=build");
-    let text = generate(&Headers::read()?, &limits::exceptions(include_str!("limits.txt"))?)?;
-    fs::write(Path::new(&env::var("OUT_DIR")?).join("declarations.rs"), text)?;
+    let headers = Headers::read()?;
+    let folder = env::var("OUT_DIR")?;
+    let folder = Path::new(&folder);
+    let declarations = generate(&headers, &limits::exceptions(include_str!("limits.txt"))?)?;
+    fs::write(folder.join("declarations.rs"), declarations)?;
+    let structures = structures::generate(&headers.types, include_str!("structures.txt"))?;
+    fs::write(folder.join("structures.rs"), structures)?;
     Ok(())
 }
 
@@ -24,14 +32,14 @@ fn generate(headers: &Headers, exceptions: &BTreeMap<&str, &'static str>) -> Res
     }
     let mut text = String::from("&[\n");
     for (name, function) in &functions {
-        let mut limit = limits::highest_level(name, function)?;
+        let mut limits = limits::limits(name, function)?;
         if let Some(exception) = exceptions.get(name) {
-            if *exception == limit {
-                return Err(format!("limits.txt has {name} with its own limit, {limit}").into());
+            if *exception == limits.limit && limits.sources.is_none() {
+                return Err(format!("limits.txt has {name} with its own limit, {exception}").into());
             }
-            limit = exception;
+            limits = Limits { limit: exception, sources: None };
         }
-        declare(&mut text, headers, name, function, limit)?;
+        declare(&mut text, headers, name, function, &limits)?;
     }
     text.push_str("]\n");
     Ok(text)
@@ -42,10 +50,23 @@ fn declare(
     headers: &Headers,
     name: &str,
     function: &Function,
-    limit: &str,
+    limits: &Limits,
 ) -> Result<()> {
     let index = function.index;
-    writeln!(text, "Declaration {{ name: {name:?}, index: {index:?}, limit: Irql::{limit},")?;
+    let parameters = function.parameters.iter();
+    let parameters: Vec<_> =
+        parameters.map(|one| format!("{} {}", one.header_type, one.name)).collect();
+    let refusal = format!(
+        "the function has another number of parameters or another result than `{} {name}({})` in the \
+         WDK's headers",
+        function.result.unwrap_or("void"),
+        parameters.join(", ")
+    );
+    writeln!(text, "Declaration {{ name: {name:?}, refusal: {refusal:?},")?;
+    let limit = limits.limit;
+    writeln!(text, "index: {index:?}, limit: Irql::{limit},")?;
+    let [annotated, documented] = limits.sources.unwrap_or([limit; 2]);
+    writeln!(text, "annotated: Irql::{annotated}, documented: Irql::{documented},")?;
     text.push_str("parameters: &[");
     for (place, parameter) in function.parameters.iter().enumerate() {
         let accepted = headers.accepted(parameter.header_type);

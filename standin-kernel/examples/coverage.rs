@@ -159,7 +159,7 @@ impl Coverage {
 
     /// Returns the number of routines that are supported, and the names of the unsupported
     /// routines.
-    fn of<'a>(&self, names: &'a [String]) -> (usize, Vec<&'a str>) {
+    fn served<'a>(&self, names: &'a [String]) -> (usize, Vec<&'a str>) {
         let unique: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let (served, refused): (Vec<&str>, Vec<&str>) =
             unique.into_iter().partition(|name| self.state(name).is_served());
@@ -194,8 +194,8 @@ impl Coverage {
                  | --- | --- | --- | --- |\n"
             );
             for sample in self.samples.iter().filter(|one| is_in(one)) {
-                let (kmdf, mut refused) = self.of(&sample.kmdf);
-                let (nt, more) = self.of(&sample.nt);
+                let (kmdf, mut refused) = self.served(&sample.kmdf);
+                let (nt, more) = self.served(&sample.nt);
                 let (all_kmdf, all_nt) = (kmdf + refused.len(), nt + more.len());
                 refused.extend(more);
                 let mut path = sample.path.trim_end_matches(".vcxproj").to_owned();

@@ -88,6 +88,7 @@ pub use crate::{
     },
     harness::{
         answers::AnswersError,
+        concurrent_work::Work,
         config::KernelConfig,
         conformance,
         device::Device,
@@ -102,12 +103,13 @@ pub use crate::{
         recording::{RecordedEvent, Recording},
         registry_file::{RegistryFile, RegistryFileError},
         request::Request,
-        script::{self, Script},
+        script,
+        script::Script,
         session::Consumer,
         simulated_device::SimulatedDevice,
-        together::Work,
     },
     services::{
+        composition::exports::ProvidedRoutine,
         etw::{
             controller::{EnableParameters, SessionHandle},
             error::ControlError,
@@ -122,10 +124,8 @@ pub use crate::{
             state::Target,
             unspecified::{GroupDenial, ImplicitActivity, PagedSession, UnspecifiedBehaviour},
         },
-        exports::ProvidedRoutine,
-        faults::Fault,
         kmdf::{
-            resource::Resource,
+            resource_lists::Resource,
             state::{
                 request::{Completion, RequestKind},
                 simulated::{RequestAction, SimulatedRequest},
@@ -133,5 +133,6 @@ pub use crate::{
         },
         managers::registry::value::RegistryValue,
         ntoskrnl::io::error_log::ErrorLogEntry,
+        verifier::faults::Fault,
     },
 };

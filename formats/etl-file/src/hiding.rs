@@ -77,9 +77,8 @@ pub fn hide(known: &Addresses, record: &RecordRef<'_>, decoded: &mut Decoded) ->
     }
     let start = match record.event_without_time() {
         Some(_) => ACTIVITY,
-        None => {
-            kernel::RecordHeader::of(record).map_or(record.bytes.len(), |header| header.payload)
-        }
+        None => kernel::RecordHeader::from_record(record)
+            .map_or(record.bytes.len(), |header| header.payload),
     };
     let bytes = by_layout.as_deref().unwrap_or(record.bytes);
     let hidden = bytes.get(start..).and_then(|rest| addresses.hide(rest, false));

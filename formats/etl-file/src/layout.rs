@@ -128,7 +128,7 @@ pub enum Form {
 impl Form {
     /// Recognizes a record by its first four bytes (ETL-3.1). Returns `None` if they are not the
     /// start of a record.
-    pub fn of(record: &[u8]) -> Option<Self> {
+    pub fn recognize(record: &[u8]) -> Option<Self> {
         let &[_, _, header_type, marker] = record.first_chunk::<4>()?;
         match (marker, header_type) {
             (MARKER, 0x01 | 0x02) => Some(Self::System),
@@ -214,7 +214,7 @@ impl Form {
 /// Returns the size that a record's header states, or `None` if the bytes are not the start of a
 /// record (ETL-3.1).
 pub fn record_size(record: &[u8]) -> Option<usize> {
-    Form::of(record)?.record_size(record).map(usize::from)
+    Form::recognize(record)?.record_size(record).map(usize::from)
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     fn timestamp_offset(record: &[u8]) -> Option<usize> {
-        Form::of(record)?.timestamp_offset(record)
+        Form::recognize(record)?.timestamp_offset(record)
     }
 
     #[test]

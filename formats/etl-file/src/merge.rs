@@ -423,7 +423,7 @@ impl<W: Write + Seek> Writer<W> {
         kept: Kept,
     ) -> Result<(), MergeError> {
         let offset = record.offset;
-        let hook = Form::of(record.bytes).and_then(|form| form.hook(record.bytes));
+        let hook = Form::recognize(record.bytes).and_then(|form| form.hook(record.bytes));
         if hook.is_some_and(is_of_session) {
             self.merged.left_out += 1;
             return Ok(());
@@ -438,7 +438,7 @@ impl<W: Write + Seek> Writer<W> {
             EncodedRecord::from_bytes(&bytes)
         };
         let encoded = encoded.map_err(failed)?;
-        let own = Form::of(record.bytes).and_then(|form| form.timestamp(record.bytes));
+        let own = Form::recognize(record.bytes).and_then(|form| form.timestamp(record.bytes));
         let timestamp = times.convert(own.unwrap_or(record.timestamp));
         let Some(buffer) = self.buffers.get_mut(usize::from(record.processor)) else {
             return Ok(()); // unreachable: the header counts every buffer's processor

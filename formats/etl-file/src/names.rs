@@ -150,7 +150,7 @@ enum Change {
 }
 
 impl Change {
-    const fn of(opcode: u8) -> Option<Self> {
+    const fn from_opcode(opcode: u8) -> Option<Self> {
         match opcode {
             1 => Some(Self::Begin),
             2 | 0x27 => Some(Self::End),
@@ -315,7 +315,7 @@ impl Names {
     }
 
     fn process_event(&mut self, event: &Decoded, opcode: u8) -> Option<bool> {
-        let change = Change::of(opcode)?;
+        let change = Change::from_opcode(opcode)?;
         let process = id(event, "ProcessId")?;
         let new = Process {
             interval: Interval::ALWAYS,
@@ -345,7 +345,7 @@ impl Names {
             owner.name = name;
             return None;
         }
-        let change = Change::of(opcode)?;
+        let change = Change::from_opcode(opcode)?;
         let thread = id(event, "TThreadId")?;
         let new = Thread {
             interval: Interval::ALWAYS,

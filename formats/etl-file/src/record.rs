@@ -175,7 +175,7 @@ impl EncodedRecord {
     /// size field.
     pub fn from_bytes(record: &[u8]) -> Result<Self, EncodeError> {
         let size = record.len();
-        let form = Form::of(record).filter(|_| layout::record_size(record) == Some(size));
+        let form = Form::recognize(record).filter(|_| layout::record_size(record) == Some(size));
         let form = form.ok_or(EncodeError::NotARecord { size })?;
         let mut bytes = record.to_vec();
         bytes.resize(layout::align8(size), 0);

@@ -29,7 +29,7 @@ pub fn spans(events: &[Decoded]) -> Vec<Span> {
     let mut open = OpenSpans::new(usize::MAX);
     let mut spans = Vec::new();
     for (at, event) in events.iter().enumerate() {
-        match Part::of(event) {
+        match Part::from_event(event) {
             Some(Part::Start(key)) => drop(open.start(key, at)),
             Some(Part::Stop(key)) => {
                 if let Some(start) = open.stop(&key) {
@@ -66,7 +66,7 @@ pub enum Part {
 impl Part {
     /// Returns the role of an event, or `None` if the event belongs to no span.
     #[must_use]
-    pub const fn of(event: &Decoded) -> Option<Self> {
+    pub const fn from_event(event: &Decoded) -> Option<Self> {
         if event.activity.is_null() {
             return None;
         }

@@ -40,7 +40,7 @@ impl Part {
     /// Returns the part that a stack starts with, or `None` if the stack is empty. Kernel addresses
     /// have the highest bit set: bit 31 if every frame fits in 32 bits, otherwise bit 63, because
     /// 32-bit processes can use all 32 bits.
-    fn of(mut stack: impl Iterator<Item = u64>) -> Option<Self> {
+    fn from_addresses(mut stack: impl Iterator<Item = u64>) -> Option<Self> {
         let first = stack.next()?;
         let narrow = first <= 0xFFFF_FFFF && stack.all(|frame| frame <= 0xFFFF_FFFF);
         let kernel = if narrow { first >= 0x8000_0000 } else { first >> 63 != 0 };
@@ -85,7 +85,7 @@ impl Definitions {
         else {
             return;
         };
-        let Some(part) = Part::of(frames.iter().copied()) else {
+        let Some(part) = Part::from_addresses(frames.iter().copied()) else {
             return;
         };
         let bytes = (self.frames.len() + frames.len()) * size_of::<u64>()
@@ -174,7 +174,7 @@ impl StackRecord {
     }
 
     /// Reads a stack record. Returns `None` for other events, and for keys without a definition.
-    fn of(event: &Decoded, definitions: &Definitions) -> Option<Self> {
+    fn from_event(event: &Decoded, definitions: &Definitions) -> Option<Self> {
         let Kind::Kernel { hook } = event.kind else {
             return None;
         };
@@ -316,8 +316,8 @@ impl<T> Joiner<T> {
         if let Kind::Kernel { hook } = event.kind
             && StackRecord::is_one(hook)
         {
-            let joined =
-                StackRecord::of(&event, &self.definitions).is_some_and(|stack| self.join(&stack));
+            let joined = StackRecord::from_event(&event, &self.definitions)
+                .is_some_and(|stack| self.join(&stack));
             if joined {
                 self.counts.joined += 1;
                 return;
@@ -462,7 +462,7 @@ fn match_id(event: &Decoded) -> Option<u64> {
 
 /// Adds frames to a stack; kernel frames precede user-mode frames.
 fn add(stack: &mut Stack, addresses: &[u64]) {
-    let part = |stack: &[Frame]| Part::of(stack.iter().map(|frame| frame.address));
+    let part = |stack: &[Frame]| Part::from_addresses(stack.iter().map(|frame| frame.address));
     let new: Vec<Frame> = addresses.iter().map(|&address| Frame { address, place: None }).collect();
     let kernel_after_user =
         part(&new) == Some(Part::Kernel) && part(&stack.frames) == Some(Part::User);
@@ -509,7 +509,7 @@ mod tests {
 
     #[test]
     fn addresses_of_the_upper_half_are_of_the_kernel() {
-        let part = |addresses: &[u64]| Part::of(addresses.iter().copied());
+        let part = |addresses: &[u64]| Part::from_addresses(addresses.iter().copied());
         assert_eq!(part(&[]), None);
         assert_eq!(part(&[0x7FFF_FFFF]), Some(Part::User));
         assert_eq!(part(&[0x8000_0000, 1]), Some(Part::Kernel));

@@ -32,7 +32,7 @@ pub struct Presentation {
 impl Presentation {
     /// Returns the presentation of an event.
     #[must_use]
-    pub fn of(manifest: &Manifest, provider: &Provider, event: &Event) -> Self {
+    pub fn for_event(manifest: &Manifest, provider: &Provider, event: &Event) -> Self {
         let properties = event
             .template
             .and_then(|at| provider.templates.get(at))

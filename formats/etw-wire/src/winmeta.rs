@@ -29,6 +29,16 @@ pub struct StandardChannel {
     pub isolation: Option<&'static str>,
 }
 
+/// The characters that the name of a manifest's provider or channel cannot contain, besides control
+/// characters.
+pub const FORBIDDEN_IN_NAMES: [char; 10] = ['>', '<', '&', '"', '|', '\\', ':', '\'', '?', '*'];
+
+/// Returns whether the name of a manifest's provider or channel cannot contain a character.
+#[must_use]
+pub fn is_forbidden_in_names(character: char) -> bool {
+    character.is_control() || FORBIDDEN_IN_NAMES.contains(&character)
+}
+
 /// The levels, in ascending order.
 pub const LEVELS: &[Standard<u8>] = &[
     standard(0, "LogAlways", "Log Always", "LogAlways"),

@@ -150,7 +150,8 @@ impl EtwLogger {
 
     /// Makes `log`'s maximum level follow the sessions, so that no argument is evaluated while no
     /// session listens. The provider's hooks `on_enable` and `on_disable` must then call
-    /// [`Self::sessions_changed`].
+    /// [`Self::sessions_changed`]. [`Provider::unregister`] calls no hook: the first record after it
+    /// turns the level off.
     #[must_use]
     pub const fn following_sessions(mut self) -> Self {
         self.follows_sessions = true;
@@ -263,6 +264,9 @@ impl Log for EtwLogger {
         let (level, keyword) = self.target_of(record.level());
         if self.provider.is_enabled_fast(level, keyword) {
             self.write(record, level, keyword);
+        } else if self.follows_sessions && record.level() > self.max_level() {
+            // The provider was unregistered, which calls no hook.
+            self.sessions_changed();
         }
     }
 

@@ -74,6 +74,15 @@ fn a_record_has_its_level_target_module_line_message_and_pairs() {
 }
 
 #[test]
+fn the_first_record_after_unregister_turns_the_level_off() {
+    let _etw = enabled(5, Keyword::NONE);
+    assert_eq!(log::max_level(), LevelFilter::Trace);
+    trace::unregister().unwrap();
+    log::error!("x");
+    assert_eq!(log::max_level(), LevelFilter::Off);
+}
+
+#[test]
 fn every_level_has_its_level_and_keyword() {
     let etw = enabled(5, Keyword::NONE);
     log::error!("x");

@@ -199,16 +199,21 @@ fn registration(provider: &Provider) -> TokenStream {
 fn unregister(provider: &Provider) -> TokenStream {
     let quiet = quiet();
     let result = quote!(::core::result::Result<(), ::wdk_etw::UnregisterError>);
-    let (safety, attribute, call) = if provider.stripes == Some(0) {
+    let (safety, summary, attribute, call) = if provider.stripes == Some(0) {
         (
             quote!(unsafe),
+            quote! {
+                /// Unregisters the provider; see [`::wdk_etw::Provider::unregister_without_rundown`].
+            },
             quote! {
                 ///
                 /// # Safety
                 ///
-                /// No write of this provider is in progress on any thread, and none begins before the
-                /// function returns: in `EvtDriverUnload`, after the driver has stopped its timers,
-                /// DPCs, work items and threads.
+                /// Except in the provider's own hooks, for which ETW waits, no write of this provider
+                /// and no call of [`::wdk_etw::Provider::provider_enabled`] or
+                /// [`::wdk_etw::Provider::event_enabled`] is in progress on any thread, and none begins
+                /// before the function returns: in `EvtDriverUnload`, after the driver has stopped its
+                /// timers, DPCs, work items and threads.
             },
             quote! {
                 // SAFETY: the caller upholds the same contract.
@@ -216,10 +221,17 @@ fn unregister(provider: &Provider) -> TokenStream {
             },
         )
     } else {
-        (quote!(), quote!(), quote!(::wdk_etw::Provider::unregister(&PROVIDER)))
+        (
+            quote!(),
+            quote! {
+                /// Unregisters the provider; see [`::wdk_etw::Provider::unregister`].
+            },
+            quote!(),
+            quote!(::wdk_etw::Provider::unregister(&PROVIDER)),
+        )
     };
     quote! {
-        /// Unregisters the provider; see [`::wdk_etw::Provider::unregister`].
+        #summary
         ///
         /// # IRQL
         ///

@@ -53,7 +53,8 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
             }
         }
         let mut inner = structure.fields.iter();
-        if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
+        let mut seen = HashSet::new();
+        if let Some(field) = inner.find(|field| holds(structure, field, provider, &mut seen)) {
             // Every structure of a cycle contains itself; report only the first.
             if std::mem::replace(&mut is_cyclic, true) {
                 continue;
@@ -71,6 +72,20 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
     if errors.is_empty() {
         layouts(provider, errors);
     }
+}
+
+/// Checks the name of a provider with a manifest, whose schema forbids some characters.
+pub fn name(provider: &Provider, span: Span) -> syn::Result<()> {
+    let has_manifest = provider.events.iter().any(|event| event.encoding == Encoding::Manifest);
+    let forbidden = provider.name.chars().find(|one| winmeta::is_forbidden_in_names(*one));
+    forbidden.filter(|_| has_manifest).map_or(Ok(()), |one| {
+        Err(error!(
+            span,
+            "the provider's name contains {one:?}, which the name of a provider with a manifest cannot \
+             contain (neither {}, nor control characters); write, for example, `Company.Component`",
+            winmeta::FORBIDDEN_IN_NAMES.map(|one| format!("`{one}`")).join(", "),
+        ))
+    })
 }
 
 /// Checks that keywords, levels, tasks, opcodes, channels and map entries have unique numbers.
@@ -233,22 +248,58 @@ fn names(provider: &Provider, errors: &mut Errors) {
     }
 }
 
-/// Returns whether `outer` contains `inner` at any depth.
-fn holds(inner: &Structure, field: &Field, provider: &Provider, depth: usize) -> bool {
-    depth <= provider.structures.len()
-        && match &field.kind {
-            FieldType::Named(name) => {
-                provider.structures.iter().find(|structure| structure.ident == *name).is_some_and(
-                    |found| {
-                        let mut fields = found.fields.iter();
-                        found.ident == inner.ident
-                            || fields.any(|field| holds(inner, field, provider, depth + 1))
-                    },
-                )
+/// Returns whether a field contains the structure `inner` at any depth. `seen` has the structures that
+/// were examined.
+fn holds<'a>(
+    inner: &Structure,
+    field: &'a Field,
+    provider: &'a Provider,
+    seen: &mut HashSet<&'a Ident>,
+) -> bool {
+    // A member cannot be an array of structures.
+    let FieldType::Named(name) = &field.kind else {
+        return false;
+    };
+    let mut structures = provider.structures.iter();
+    let Some(found) = structures.find(|structure| structure.ident == *name) else {
+        return false;
+    };
+    found.ident == inner.ident
+        || seen.insert(&found.ident)
+            && found.fields.iter().any(|field| holds(inner, field, provider, seen))
+}
+
+/// The most fields of an event, including the members of its structures: each takes at least 3 bytes of
+/// the event's metadata, whose size is a `u16`.
+const MAX_FIELDS: usize = u16::MAX as usize / 3;
+
+/// Returns the number of fields, including the members of structures. `known` has the structures' numbers.
+fn count<'a>(
+    fields: &'a [Field],
+    provider: &'a Provider,
+    known: &mut HashMap<&'a Ident, usize>,
+) -> usize {
+    let mut all = 0_usize;
+    for field in fields {
+        let of_structure = match &field.kind {
+            FieldType::Named(name) | FieldType::Structures(name, _) => {
+                provider.structures.iter().find(|one| one.ident == *name)
             }
-            // A member cannot be an array of structures.
-            FieldType::Values(..) | FieldType::Structures(..) => false,
-        }
+            FieldType::Values(..) => None,
+        };
+        let number = of_structure.map_or(1, |structure| {
+            if let Some(number) = known.get(&structure.ident) {
+                return *number;
+            }
+            // A structure that contains itself is refused elsewhere.
+            known.insert(&structure.ident, 0);
+            let number = 1 + count(&structure.fields, provider, known);
+            known.insert(&structure.ident, number);
+            number
+        });
+        all = all.saturating_add(number);
+    }
+    all
 }
 
 /// Checks that all entries have different values.
@@ -279,6 +330,15 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     }
 }
 
+/// Returns the declaration to write for a type that the module has without an attribute.
+fn attribute_of(name: &Ident, provider: &Provider) -> Option<String> {
+    provider.others.iter().find_map(|item| match item {
+        Item::Enum(item) if item.ident == *name => Some(format!("`#[map] enum {name}`")),
+        Item::Struct(item) if item.ident == *name => Some(format!("`#[structure] struct {name}`")),
+        _ => None,
+    })
+}
+
 /// Checks that all types that fields refer to are declared.
 fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
     let types = Types::of(provider);
@@ -303,7 +363,15 @@ fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
         };
         let map = types.map(name).map(|map| map.scalar);
         if map.is_none() && types.structure(name).is_none() {
-            let mut error = crate::types::undeclared(name);
+            let mut error = attribute_of(name, provider).map_or_else(
+                || crate::types::undeclared(name),
+                |form| {
+                    error!(
+                        name.span(),
+                        "the type `{name}` is declared without an attribute; write {form}",
+                    )
+                },
+            );
             let own = provider.maps.iter().map(|map| &map.ident);
             let own = quoted(own.chain(provider.structures.iter().map(|one| &one.ident)));
             if !own.is_empty() {
@@ -411,6 +479,16 @@ pub fn keep_valid_events(provider: &mut Provider, errors: &mut Errors) {
 }
 
 fn check_event(event: &Event, provider: &Provider, errors: &mut Errors) {
+    let all = self::count(&event.fields, provider, &mut HashMap::new());
+    if all > MAX_FIELDS {
+        errors.push(error!(
+            event.ident.span(),
+            "the event `{}` has {all} fields, including the members of its structures, but an event can \
+             have at most {MAX_FIELDS}; nest fewer structures",
+            event.ident,
+        ));
+        return;
+    }
     let count: usize = event.fields.iter().map(template_fields).sum();
     if event.encoding == Encoding::Manifest && count > MAX_TEMPLATE_FIELDS {
         errors.push(error!(

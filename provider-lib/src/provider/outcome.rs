@@ -63,6 +63,9 @@ pub enum RegisterError {
     /// again later, or call [`Provider::register`](crate::Provider::register), which needs no pool.
     NoPool(usize),
     /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
+    ///
+    /// Kernel-mode drivers for ARM64 cannot read the IRQL, so there the caller must keep the limit: the
+    /// function does not check it.
     TooHighIrql(u8),
 }
 
@@ -109,6 +112,9 @@ pub enum UnregisterError {
     /// handle is still valid, and writes do nothing. The driver can try again.
     WriteInProgress,
     /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
+    ///
+    /// Kernel-mode drivers for ARM64 cannot read the IRQL, so there the caller must keep the limit: the
+    /// function does not check it.
     TooHighIrql(u8),
     /// One of the provider's hooks called the function, which changed nothing: ETW waits for hooks.
     InHook,

@@ -514,7 +514,7 @@ fn a_debug_message_is_cut_between_characters_and_ends_with_a_line_feed() {
 }
 
 #[wdk_etw::provider(name = "Test.Bare", rundown = none)]
-mod bare {
+mod without_rundown {
     #[event(level = Info, keyword = none)]
     pub fn written(number: u32);
 }
@@ -523,28 +523,28 @@ mod bare {
 fn a_provider_without_a_rundown_is_unregistered_by_an_unsafe_function() {
     let etw = turn();
     for handle in [0x1001, 0x1002] {
-        assert_eq!(register(&bare::PROVIDER), Ok(Registered::Complete));
+        assert_eq!(register(&without_rundown::PROVIDER), Ok(Registered::Complete));
         etw.notify(ENABLE, 5, 0, 0);
         etw.calls();
-        emit!(bare::written(1));
+        emit!(without_rundown::written(1));
         assert_eq!(etw.writes().len(), 1);
-        assert_eq!(bare::PROVIDER.unregister(), Err(UnregisterError::NoRundown));
+        assert_eq!(without_rundown::PROVIDER.unregister(), Err(UnregisterError::NoRundown));
         assert_eq!(etw.calls(), []);
         // SAFETY: no write is in progress.
-        assert_eq!(unsafe { bare::unregister() }, Ok(()));
-        emit!(bare::written(2));
-        assert!(!bare::PROVIDER.provider_enabled(Level(1), Keyword::NONE));
+        assert_eq!(unsafe { without_rundown::unregister() }, Ok(()));
+        emit!(without_rundown::written(2));
+        assert!(!without_rundown::PROVIDER.provider_enabled(Level(1), Keyword::NONE));
         assert_eq!(etw.calls(), [Call::Unregister(handle)]);
     }
     // If ETW refused the traits, manifest events are written on the slow path.
     etw.set(|etw| etw.information_status = ACCESS_DENIED);
-    let _incomplete = register(&bare::PROVIDER).unwrap();
+    let _incomplete = register(&without_rundown::PROVIDER).unwrap();
     etw.notify(ENABLE, 5, 0, 0);
     etw.calls();
-    emit!(bare::written(3));
+    emit!(without_rundown::written(3));
     assert_eq!(etw.writes().len(), 1);
     // SAFETY: as above.
-    assert_eq!(unsafe { bare::unregister() }, Ok(()));
+    assert_eq!(unsafe { without_rundown::unregister() }, Ok(()));
 }
 
 // The test breaks the contract, which debug builds detect.
@@ -552,22 +552,22 @@ fn a_provider_without_a_rundown_is_unregistered_by_an_unsafe_function() {
 #[test]
 fn a_write_in_progress_without_a_rundown_is_noticed_in_debug_builds() {
     let etw = turn();
-    assert_eq!(register(&bare::PROVIDER), Ok(Registered::Complete));
+    assert_eq!(register(&without_rundown::PROVIDER), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     etw.set(|etw| etw.hold_writes = true);
     std::thread::scope(|scope| {
-        let write = scope.spawn(|| emit!(bare::written(1)));
+        let write = scope.spawn(|| emit!(without_rundown::written(1)));
         etw.wait_until(|etw| etw.writes_inside == 1);
         etw.calls();
         // SAFETY: not upheld; the library does not release the handle.
-        let unregistered = unsafe { bare::unregister() };
+        let unregistered = unsafe { without_rundown::unregister() };
         assert_eq!(unregistered, Err(UnregisterError::WriteInProgress));
         assert_eq!(etw.calls(), []);
         etw.set(|etw| etw.hold_writes = false);
         write.join().unwrap();
     });
     // SAFETY: no write is in progress.
-    assert_eq!(unsafe { bare::unregister() }, Ok(()));
+    assert_eq!(unsafe { without_rundown::unregister() }, Ok(()));
 }
 
 #[wdk_etw::provider(name = "Test.Hooked", rundown = none, on_enable = super::hooked_enabled)]
@@ -584,10 +584,10 @@ fn hooked_enabled(_provider: &Provider, _notification: &Notification<'_>) {
     code();
 }
 
-/// Registers `bare` and `hooked`, enables them, and sets the hook.
+/// Registers `without_rundown` and `hooked`, enables them, and sets the hook.
 fn with_hook(etw: &Turn, hook: fn()) {
     *HOOK.lock().unwrap() = || {};
-    for provider in [&*bare::PROVIDER, &*hooked::PROVIDER] {
+    for provider in [&*without_rundown::PROVIDER, &*hooked::PROVIDER] {
         assert_eq!(register(provider), Ok(Registered::Complete));
         etw.notify(ENABLE, 5, 0, 0);
     }
@@ -613,7 +613,7 @@ fn without_a_rundown_unregistering_waits_for_a_write_of_the_providers_hook() {
     });
     assert!(matches!(etw.calls()[..], [Call::Write(_), Call::Unregister(0x1002)]));
     // SAFETY: no write is in progress.
-    assert_eq!(unsafe { bare::unregister() }, Ok(()));
+    assert_eq!(unsafe { without_rundown::unregister() }, Ok(()));
 }
 
 // The test breaks the contract: ETW waits only for the hooks of the provider that is unregistered.
@@ -621,19 +621,19 @@ fn without_a_rundown_unregistering_waits_for_a_write_of_the_providers_hook() {
 #[test]
 fn a_write_in_the_hook_of_another_provider_is_noticed_in_debug_builds() {
     let etw = turn();
-    with_hook(&etw, || emit!(bare::written(1)));
+    with_hook(&etw, || emit!(without_rundown::written(1)));
     etw.set(|etw| etw.hold_writes = true);
     std::thread::scope(|scope| {
         scope.spawn(|| etw.notify_if_registered(ENABLE, 5, 0, 0));
         etw.wait_until(|etw| etw.writes_inside == 1);
         etw.calls();
         // SAFETY: not upheld; the library does not release the handle.
-        let unregistered = unsafe { bare::unregister() };
+        let unregistered = unsafe { without_rundown::unregister() };
         assert_eq!(unregistered, Err(UnregisterError::WriteInProgress));
         assert_eq!(etw.calls(), []);
         etw.set(|etw| etw.hold_writes = false);
     });
-    for unregister in [bare::unregister, hooked::unregister] {
+    for unregister in [without_rundown::unregister, hooked::unregister] {
         // SAFETY: no write is in progress.
         assert_eq!(unsafe { unregister() }, Ok(()));
     }
@@ -672,7 +672,7 @@ fn a_hook_hides_no_write_of_another_thread_in_debug_builds() {
         assert_eq!(etw.calls(), []);
         etw.set(|etw| etw.hold_writes = false);
     });
-    for unregister in [bare::unregister, hooked::unregister] {
+    for unregister in [without_rundown::unregister, hooked::unregister] {
         // SAFETY: no write is in progress.
         assert_eq!(unsafe { unregister() }, Ok(()));
     }

@@ -29,6 +29,9 @@ pub enum InstallError {
     /// allocates. The driver can try again later.
     NoMemory,
     /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
+    ///
+    /// Kernel-mode drivers for ARM64 cannot read the IRQL, so there the caller must keep the limit: the
+    /// function does not check it.
     TooHighIrql(u8),
 }
 

@@ -321,7 +321,8 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
 
     /// Sets `tracing`'s maximum level to the highest level that a session enables for the
     /// subscriber's keywords, if the subscriber follows the sessions. Call this in the provider's
-    /// hooks.
+    /// hooks, and after [`Provider::unregister`], which calls no hook: otherwise, arguments are still
+    /// evaluated at the last level.
     ///
     /// # IRQL
     ///

@@ -58,8 +58,23 @@ pub fn serve(frame: &mut Frame) -> bool {
     let instruction = decoder.decode();
     let thread = thread::current();
     match instruction.code() {
-        Code::Mov_r64_cr if instruction.op1_register() == Register::CR8 => {
-            read_cr8(&thread, &instruction, frame);
+        Code::Mov_r64_cr => {
+            let value = match instruction.op1_register() {
+                Register::CR8 => u64::from(thread.irql().number()),
+                Register::CR0 => CR0,
+                Register::CR4 => CR4,
+                _ => return false,
+            };
+            if instruction.op1_register() != Register::CR8 {
+                let (_, place) = origin(&thread, frame.trap.registers);
+                let sentence = format!(
+                    "`{}` in {place} reads a register whose bits Microsoft documents no driver to need; its \
+                     value here is the usual one of Windows",
+                    text(&instruction)
+                );
+                thread.host().warn_once(Rule::ControlRegister, &sentence);
+            }
+            read(&instruction, frame, value);
             true
         }
         Code::Mov_cr_r64 if instruction.op0_register() == Register::CR8 => {
@@ -71,14 +86,18 @@ pub fn serve(frame: &mut Frame) -> bool {
     }
 }
 
-/// Stores the IRQL in a register.
-fn read_cr8(thread: &Thread, instruction: &Instruction, frame: &mut Frame) {
-    let irql = u64::from(thread.irql().number());
+/// The values of CR0 (`PE`, `MP`, `ET`, `NE`, `WP`, `AM` and `PG`) and of CR4 (`DE` to `OSXMMEXCPT` except
+/// `PCE`, `OSXSAVE`, `SMEP` and `SMAP`) of a processor that runs Windows.
+const CR0: u64 = 0x8005_0033;
+const CR4: u64 = 0x0034_06F8;
+
+/// Stores a control register's value in a register.
+fn read(instruction: &Instruction, frame: &mut Frame, value: u64) {
     let register = instruction.op0_register();
     if register == Register::RSP {
-        frame.rsp = irql;
+        frame.rsp = value;
     } else if let Some(place) = frame.general.get_mut(register.number()) {
-        *place = irql;
+        *place = value;
     }
     frame.rip = instruction.next_ip();
 }
@@ -129,7 +148,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(address: u64) -> Option<Self> {
+    fn from_address(address: u64) -> Option<Self> {
         let shared = shared_data::ADDRESSES;
         if shared.contains(&address) {
             return Some(Self::Shared(address - shared.start));
@@ -172,7 +191,7 @@ fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bo
     let mut places = used.iter().filter_map(|memory| {
         let address =
             memory.virtual_address(0, |register, _, _| value(register, &trap.registers))?;
-        Some((Place::of(address)?, memory.access(), memory.memory_size().size()))
+        Some((Place::from_address(address)?, memory.access(), memory.memory_size().size()))
     });
     let Some((place, access, size)) = places.next() else {
         return false;

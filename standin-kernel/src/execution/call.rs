@@ -21,8 +21,9 @@ pub struct Entered {
     pub preserved: Preserved,
     /// The processor's flags.
     pub flags: u64,
-    /// Padding that keeps the stack aligned.
-    pub reserved: u64,
+    /// The address of the registers with which the driver continues after an exception
+    /// ([`Continuation`](super::exceptions::Continuation)), or 0.
+    pub continuation: u64,
 }
 
 const _: () = assert!(size_of::<Preserved>() == 64 && size_of::<Entered>() == 80);

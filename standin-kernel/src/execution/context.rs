@@ -6,15 +6,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
     call::Call,
-    routine::At,
+    routine::{At, Out},
     stack::Returned,
     thread::{Raise, Thread, park},
 };
 use crate::ground::{
-    NtStatus,
     irql::Irql,
     memory::{self, BadAddress},
-    restored::Restored,
+    restore_guard::RestoreGuard,
     rule::Rule,
 };
 
@@ -64,21 +63,6 @@ impl Context {
         self.explain(&backtrace).place
     }
 
-    /// Bugchecks because a routine raises an exception. `why` completes "was called from PLACE".
-    pub fn raise_exception(&self, status: NtStatus, why: &str) -> ! {
-        /// `KMODE_EXCEPTION_NOT_HANDLED`.
-        const NOT_HANDLED: u32 = 0x1E;
-        self.bugcheck(
-            NOT_HANDLED,
-            [u64::from(status.bits()), self.call().return_address, 0, 0],
-            self.sentence(&format!(
-                "{why} and raised {status}; the stand-in kernel does not dispatch exceptions, so \
-                 the driver's handler does not run"
-            )),
-            &self.backtrace(),
-        )
-    }
-
     /// Returns a sentence about the current call. `what` completes "was called from PLACE".
     pub fn sentence(&self, what: &str) -> String {
         format!("{} was called from {} {what}", self.call.name, self.caller())
@@ -114,45 +98,45 @@ impl Context {
     }
 
     /// Makes pageable memory inaccessible or accessible as the IRQL changes.
-    fn page(&self, from: Irql, to: Irql) {
-        let (before, after) = (from < Irql::DISPATCH_LEVEL, to < Irql::DISPATCH_LEVEL);
+    fn page(&self, old_irql: Irql, new_irql: Irql) {
+        let (before, after) = (old_irql < Irql::DISPATCH_LEVEL, new_irql < Irql::DISPATCH_LEVEL);
         if before != after {
             self.environment().set_pageable_accessible(after);
         }
     }
 
     /// Raises the IRQL, and returns the previous one.
-    pub fn raise_irql(&self, to: Irql) -> Irql {
+    pub fn raise_irql(&self, new_irql: Irql) -> Irql {
         let from = self.irql();
-        if to < from {
+        if new_irql < from {
             self.stop_call(
                 Rule::IrqlNotRaised,
-                &format!("to raise the IRQL from {from} to {to}, a lower IRQL"),
+                &format!("to raise the IRQL from {from} to {new_irql}, a lower IRQL"),
             );
         }
-        if to > from {
+        if new_irql > from {
             self.raises.borrow_mut().push(Raise {
-                to,
+                to: new_irql,
                 routine: self.call.name,
                 backtrace: self.short_backtrace(),
             });
         }
-        self.page(from, to);
-        self.irql.replace(to)
+        self.page(from, new_irql);
+        self.irql.replace(new_irql)
     }
 
     /// Lowers the IRQL. Below `DISPATCH_LEVEL`, pending work runs immediately.
-    pub fn lower_irql(&self, to: Irql) {
+    pub fn lower_irql(&self, new_irql: Irql) {
         let from = self.irql();
-        if to > from {
+        if new_irql > from {
             self.stop_call(
                 Rule::IrqlNotLowered,
-                &format!("to lower the IRQL from {from} to {to}, a higher IRQL"),
+                &format!("to lower the IRQL from {from} to {new_irql}, a higher IRQL"),
             );
         }
-        self.page(self.irql.replace(to), to);
-        self.raises.borrow_mut().retain(|raise| raise.to <= to);
-        if to < Irql::DISPATCH_LEVEL {
+        self.page(self.irql.replace(new_irql), new_irql);
+        self.raises.borrow_mut().retain(|raise| raise.to <= new_irql);
+        if new_irql < Irql::DISPATCH_LEVEL {
             self.host().irql_lowered(&self.thread, self.call);
         }
     }
@@ -171,12 +155,12 @@ impl Context {
     /// Calls a driver routine that must return at the IRQL `to`. See [`Self::call_driver`].
     pub fn call_driver_lowering<const N: usize>(
         &self,
-        to: Irql,
+        new_irql: Irql,
         what: &str,
         address: u64,
         arguments: [u64; N],
     ) -> u64 {
-        self.enter_driver(Some(to), what, address, arguments)
+        self.enter_driver(Some(new_irql), what, address, arguments)
     }
 
     /// Calls a driver routine that acquires or releases a lock, and so may return at another IRQL.
@@ -192,7 +176,7 @@ impl Context {
 
     fn enter_driver<const N: usize>(
         &self,
-        to: Option<Irql>,
+        new_irql: Option<Irql>,
         what: &str,
         address: u64,
         arguments: [u64; N],
@@ -218,7 +202,7 @@ impl Context {
             self.watch.note_step();
         }
         let state = outermost.then(|| self.host().driver_entered(self));
-        let depth = Restored::replace(&self.depth, self.depth.get() + 1);
+        let depth = RestoreGuard::replace(&self.depth, self.depth.get() + 1);
         // Raises of the IRQL before this call must not be reported as raises by this call.
         let raises = self.raises.take();
         // SAFETY: the address was checked to be in code of a driver that is still mapped. The
@@ -232,10 +216,10 @@ impl Context {
             self.watch.note_step();
         }
         let after = self.irql();
-        if to.is_some_and(|to| to != after) {
+        if new_irql.is_some_and(|new_irql| new_irql != after) {
             self.stop_for_irql(what, before, after);
         }
-        if to.is_some() {
+        if new_irql.is_some() {
             self.raises.replace(raises);
         } else {
             self.raises.borrow_mut().splice(..0, raises);
@@ -437,6 +421,13 @@ impl<T: IntoBytes + Immutable + Copy> At<T> {
     /// Writes the value, unless the address is null. Bugchecks for a bad address.
     pub fn write_optional(self, context: &Context, value: T) {
         context.write_optional(self.0, &value);
+    }
+}
+
+impl<T> Out<T> {
+    /// Writes a handle. Bugchecks for a bad address.
+    pub fn write(self, context: &Context, handle: u64) {
+        context.write(self.0, &handle);
     }
 }
 

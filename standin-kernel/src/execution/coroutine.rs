@@ -12,9 +12,9 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::{
     context::Context,
     identity::Identity,
-    inside::{Inside, Pause},
     thread::Thread,
     traps,
+    yielder::{Pause, Yielder},
 };
 
 /// A coroutine, as seen by the threads that resume it.
@@ -50,7 +50,7 @@ impl Coroutine {
                 traps::watch_this_thread(&thread);
                 let crashed = pause.clone();
                 let ended = pause.clone();
-                thread.enter_coroutine(Inside::new(resumed, pause));
+                thread.enter_coroutine(Yielder::new(resumed, pause));
                 let on_bugcheck = Box::new(move |bugcheck| {
                     drop(crashed.send(Pause::BugCheck(Box::new(bugcheck))));
                 });
@@ -97,7 +97,7 @@ struct Patience<'a> {
 }
 
 impl<'a> Patience<'a> {
-    const fn of(context: &'a Context) -> Self {
+    const fn new(context: &'a Context) -> Self {
         Self { context, steps: 0, since: None }
     }
 
@@ -146,7 +146,7 @@ pub fn wait_until(
         context.wait_is_over();
         return is_ready;
     }
-    let mut patience = Patience::of(context);
+    let mut patience = Patience::new(context);
     let (mut all_looks, mut looks, mut work) = (0, 0, 0);
     while !ready() {
         if has_passed() || (deadline.is_none() && patience.is_over()) {
@@ -183,9 +183,11 @@ pub fn pass_time(context: &Context, until: i64) {
     }
     let host = context.host();
     let mut work = 0;
+    let mut is_idle = !context.has_company();
     loop {
         if work < WORK_AT_A_TIME && host.run_work(context.thread(), context.call()) {
             work += 1;
+            is_idle = false;
             continue;
         }
         work = 0;
@@ -193,6 +195,10 @@ pub fn pass_time(context: &Context, until: i64) {
             Some(due) => host.fire_timers(context.thread(), context.call(), due),
             None => break,
         }
+        is_idle = false;
+    }
+    if is_idle && host.next_due().is_none() {
+        context.thread().note_idle_wait();
     }
     host.fire_timers(context.thread(), context.call(), until);
 }

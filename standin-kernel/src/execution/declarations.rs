@@ -11,11 +11,18 @@ const ALL: &[Declaration] = include!(concat!(env!("OUT_DIR"), "/declarations.rs"
 #[derive(Debug)]
 pub struct Declaration {
     pub name: &'static str,
+    /// The error for a function with another number of parameters or another result, which has the
+    /// prototype between backticks.
+    pub refusal: &'static str,
     /// The index in the framework's function table.
     pub index: Option<usize>,
     /// The highest IRQL at which the routine may be called. If it depends on an argument, the routine
     /// performs the exact check.
     pub limit: Irql,
+    /// The limit in the annotations of the WDK's headers. It is `limit` unless the documentation differs.
+    pub annotated: Irql,
+    /// The limit in the documentation. It is `limit` unless the annotations differ.
+    pub documented: Irql,
     /// The parameters, without the driver's globals, which are the first one of each function in the
     /// framework's table.
     pub parameters: &'static [Parameter],
@@ -78,20 +85,14 @@ impl Declaration {
     /// Panics unless a function with these types can implement the routine.
     pub const fn check(&self, parameters: &[Type], result: Type) {
         let expected = if self.is_variadic { 4 } else { self.parameters.len() };
-        assert!(
-            parameters.len() == expected,
-            "the function has another number of parameters than the routine in the WDK's headers"
-        );
+        assert!(parameters.len() == expected, "{}", self.refusal);
         let mut place = 0;
         while place < self.parameters.len() {
             let parameter = &self.parameters[place];
             assert!(accepts(parameter.accepted, parameters[place]), "{}", parameter.refusal);
             place += 1;
         }
-        assert!(
-            accepts(self.result, result),
-            "the function has another result than the routine in the WDK's headers"
-        );
+        assert!(accepts(self.result, result), "{}", self.refusal);
     }
 }
 

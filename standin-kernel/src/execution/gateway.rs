@@ -5,6 +5,8 @@
 //! makes the checks that apply to every call (the IRQL limit, the thread's call history), and creates
 //! the call's context, which the routine receives with its arguments.
 
+#![expect(clippy::too_many_lines, reason = "a naked function has a line for each instruction")]
+
 use std::{
     arch::naked_asm,
     collections::HashMap,
@@ -82,8 +84,8 @@ impl Gateways {
     pub fn find(&self, module: &str, name: &str) -> Option<u64> {
         self.importable
             .iter()
-            .find(|(its_module, its_name, _)| {
-                its_module.eq_ignore_ascii_case(module) && *its_name == name
+            .find(|(entry_module, entry_name, _)| {
+                entry_module.eq_ignore_ascii_case(module) && *entry_name == name
             })
             .map(|(_, _, address)| *address)
     }
@@ -107,12 +109,14 @@ unsafe extern "win64" fn serve(
     entry: &'static Entry,
     return_address: u64,
     stack: u64,
-    entered: &Entered,
+    entered: &mut Entered,
 ) -> u64 {
     let declaration = entry.declaration;
     // The call is recorded first, because the driver may have corrupted the thread's state.
+    entered.continuation = 0;
+    let preserved = entered.preserved;
     let caller = || {
-        let call = Call { return_address, stack, preserved: entered.preserved, ..Call::NONE };
+        let call = Call { return_address, stack, preserved, ..Call::NONE };
         (call.registers(), stack::top_of(stack))
     };
     // SAFETY: the caller guarantees that the stack pointer is in the current thread's driver stack.
@@ -137,6 +141,16 @@ unsafe extern "win64" fn serve(
             ),
         );
     }
+    if call.irql > declaration.annotated.min(declaration.documented) {
+        let Declaration { annotated, documented, .. } = declaration;
+        let mut sources = [("annotation in the header", annotated), ("documentation", documented)];
+        sources.sort_by_key(|(_, limit)| **limit);
+        let [(strict, low), (other, high)] = sources;
+        let sentence = format!(
+            "although its {strict} allows IRQL <= {low}; its {other} allows IRQL <= {high}"
+        );
+        thread.host().warn(&thread, call, Rule::IrqlSourcesDiffer, &sentence);
+    }
     let mut arguments = [0; MAX_ARGUMENTS];
     let places = (stack + 8..).step_by(8).take(declaration.registers());
     for (argument, place) in arguments.iter_mut().zip(places) {
@@ -145,6 +159,7 @@ unsafe extern "win64" fn serve(
         *argument = unsafe { (place as *const u64).read() };
     }
     let result = (entry.serve)(Context::new(Rc::clone(&thread), call), arguments);
+    entered.continuation = thread.continuation.take();
     thread.leave();
     result
 }
@@ -153,6 +168,8 @@ unsafe extern "win64" fn serve(
 const SHADOW: usize = 0x20;
 /// The offset of the driver's flags on this program's stack. The registers are before them.
 const FLAGS: usize = SHADOW + offset_of!(Entered, flags);
+/// The offset of the address of a [`Continuation`](super::exceptions::Continuation).
+const CONTINUATION: usize = SHADOW + offset_of!(Entered, continuation);
 const _: () = assert!(offset_of!(Entered, preserved) == 0);
 
 /// The size of a gateway's code in bytes.
@@ -219,6 +236,8 @@ unsafe extern "win64" fn enter() {
         "mov r8, r10",
         "lea r9, [rsp + {shadow}]",
         "call {serve}",
+        "cmp qword ptr [rsp + {continuation}], 0",
+        "jne 3f",
         "add rsp, {frame}",
         "pop r10",
         "pop r11",
@@ -226,6 +245,71 @@ unsafe extern "win64" fn enter() {
         "mov [r11 + {driver}], r10",
         "mov rsp, rcx",
         "ret",
+        // The driver continues in its handler for an exception. XMM registers that the frames between the
+        // call and the handler did not save still have their values.
+        "3:",
+        "mov rbx, [rsp + {continuation}]",
+        "add rsp, {frame}",
+        "pop r10",
+        "pop r11",
+        "mov [r11 + {driver}], r10",
+        "bt dword ptr [rbx + 136], 6",
+        "jnc 4f",
+        "movups xmm6, [rbx + 240]",
+        "4:",
+        "bt dword ptr [rbx + 136], 7",
+        "jnc 4f",
+        "movups xmm7, [rbx + 256]",
+        "4:",
+        "bt dword ptr [rbx + 136], 8",
+        "jnc 4f",
+        "movups xmm8, [rbx + 272]",
+        "4:",
+        "bt dword ptr [rbx + 136], 9",
+        "jnc 4f",
+        "movups xmm9, [rbx + 288]",
+        "4:",
+        "bt dword ptr [rbx + 136], 10",
+        "jnc 4f",
+        "movups xmm10, [rbx + 304]",
+        "4:",
+        "bt dword ptr [rbx + 136], 11",
+        "jnc 4f",
+        "movups xmm11, [rbx + 320]",
+        "4:",
+        "bt dword ptr [rbx + 136], 12",
+        "jnc 4f",
+        "movups xmm12, [rbx + 336]",
+        "4:",
+        "bt dword ptr [rbx + 136], 13",
+        "jnc 4f",
+        "movups xmm13, [rbx + 352]",
+        "4:",
+        "bt dword ptr [rbx + 136], 14",
+        "jnc 4f",
+        "movups xmm14, [rbx + 368]",
+        "4:",
+        "bt dword ptr [rbx + 136], 15",
+        "jnc 4f",
+        "movups xmm15, [rbx + 384]",
+        "4:",
+        "mov rsp, [rbx + 32]",
+        "push qword ptr [rbx + 128]",
+        "mov rax, [rbx]",
+        "mov rcx, [rbx + 8]",
+        "mov rdx, [rbx + 16]",
+        "mov rbp, [rbx + 40]",
+        "mov rsi, [rbx + 48]",
+        "mov rdi, [rbx + 56]",
+        "mov r8, [rbx + 64]",
+        "mov r9, [rbx + 72]",
+        "mov r12, [rbx + 96]",
+        "mov r13, [rbx + 104]",
+        "mov r14, [rbx + 112]",
+        "mov r15, [rbx + 120]",
+        "mov rbx, [rbx + 24]",
+        "ret",
+        continuation = const CONTINUATION,
         range = const stack::RANGE,
         host = const stack::HOST,
         driver = const stack::DRIVER,

@@ -10,7 +10,7 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{accessors, frame::Frame, stack};
+use super::{accessors, exceptions, frame::Frame, stack};
 use crate::ground::signals::{Diversion, Trap, resume};
 
 const _: () = assert!(stack::DRIVER == -16, "the routine restores it");
@@ -42,6 +42,7 @@ global_asm!(
     "fxsave64 [rsp]",
     "3:",
     "mov rdi, rbx",
+    "mov rsi, rsp",
     "call {serve}",
     "cmp qword ptr [rbx + 152], 0",
     "je 4f",
@@ -148,9 +149,14 @@ pub fn divert(trap: &Trap) -> Diversion {
     }
 }
 
-/// Serves an instruction's access, or reports its fault.
-extern "C" fn serve(frame: &mut Frame) {
-    if !accessors::serve(frame) {
+/// Serves an instruction's access, makes the driver continue in its handler for the exception, or reports
+/// the fault.
+extern "C" fn serve(frame: &mut Frame, state: *mut u8) {
+    if accessors::serve(frame) {
+        return;
+    }
+    // SAFETY: only the routine above calls this function, with the area that it has filled.
+    if !unsafe { exceptions::serve_fault(frame, state) } {
         resume(frame.trap);
     }
 }

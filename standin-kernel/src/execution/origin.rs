@@ -1,7 +1,7 @@
 //! The location in a driver to which a fault is attributed.
 
 use super::{stack, thread::Thread};
-use crate::ground::{backtrace::Backtrace, bare, memory, unwind::Registers};
+use crate::ground::{backtrace::Backtrace, memory, memory_routines, unwind::Registers};
 
 /// Returns the calls that led to a fault, and the location that the report names.
 pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
@@ -22,8 +22,8 @@ pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
         (backtrace, place)
     };
     // The fault is in a routine such as memcpy that received a bad address.
-    if let (Some(name), Some(address)) = (bare::routine_at(at), word(registers.rsp())) {
-        let (backtrace, place) = described(bare::caller(registers, address));
+    if let (Some(name), Some(address)) = (memory_routines::routine_at(at), word(registers.rsp())) {
+        let (backtrace, place) = described(memory_routines::caller(registers, address));
         return (backtrace, format!("{name}, called from {place}"));
     }
     // Returns the caller, if the word at this stack address is a return address in a driver.

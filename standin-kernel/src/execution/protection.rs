@@ -43,7 +43,7 @@ pub enum Cause {
 impl Cause {
     /// Returns the cause of a fault at an instruction. `code` starts with the instruction, and `read`
     /// reads eight bytes of memory. Returns `None` if the code is not an instruction.
-    pub fn of(
+    pub fn from_fault(
         code: &[u8],
         registers: &Registers,
         read: impl Fn(u64) -> Option<u64>,
@@ -213,7 +213,7 @@ mod tests {
     fn cause(code: &[u8], general: u64) -> Option<Cause> {
         let mut registers = Registers { rip: 0x1000, general: [general; 16] };
         registers.set_rsp(0x2000);
-        Cause::of(code, &registers, |address| (address == 0x2000).then_some(general))
+        Cause::from_fault(code, &registers, |address| (address == 0x2000).then_some(general))
     }
 
     #[test]

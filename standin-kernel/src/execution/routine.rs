@@ -214,6 +214,13 @@ impl<T> Handle<T> {
     }
 }
 
+impl<T> Out<T> {
+    /// Returns whether the address is null.
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+}
+
 macro_rules! copy_without_the_type {
     ($($name:ident)*) => {$(
         impl<T> Clone for $name<T> {
@@ -443,6 +450,9 @@ mod tests {
         fn length(_: &(), _sid: u64) -> u32 {
             0
         }
+        fn length_of_nothing((): &()) -> u32 {
+            0
+        }
         fn length_of_sid(_: &(), _sid: At<crate::ground::opaque::Sid>) -> u32 {
             0
         }
@@ -455,7 +465,16 @@ mod tests {
             refusal(|| routine("RtlLengthSid", length)).as_deref(),
             Some("parameter 1 of RtlLengthSid is `PSID Sid` in the WDK's headers")
         );
-        assert!(refusal(|| routine("RtlValidSid", length_of_sid)).is_some());
+        let other = |prototype| {
+            Some(format!(
+                "the function has another number of parameters or another result than `{prototype}` in the \
+                 WDK's headers"
+            ))
+        };
+        let prototype = "ULONG RtlLengthSid(PSID Sid)";
+        assert_eq!(refusal(|| routine("RtlLengthSid", length_of_nothing)), other(prototype));
+        let prototype = "BOOLEAN RtlValidSid(PSID Sid)";
+        assert_eq!(refusal(|| routine("RtlValidSid", length_of_sid)), other(prototype));
         assert_eq!(routine("RtlLengthSid", length_of_sid).name(), "RtlLengthSid");
     }
 }

@@ -13,10 +13,10 @@ use super::{
     call::{Call, Preserved},
     environment::Environment,
     identity::Identity,
-    inside::Inside,
     schedule::{self, Baton},
     stack::{Stack, Stacks},
     watchdog::Watch,
+    yielder::Yielder,
 };
 use crate::ground::{
     access::AddressError,
@@ -25,7 +25,7 @@ use crate::ground::{
     clock::Clock,
     irql::Irql,
     memory,
-    restored::Restored,
+    restore_guard::RestoreGuard,
     rule::Rule,
     shared_data::SharedData,
     unwind::{MAX_FRAMES, Registers},
@@ -33,6 +33,9 @@ use crate::ground::{
 
 /// The number of a thread's most recent calls that a bugcheck reports.
 const HISTORY: usize = 16;
+
+/// The number of waits in a row, with nothing else to run, after which driver code is stopped.
+const MAX_IDLE_WAITS: u32 = 20_000;
 
 /// The bugcheck code for driver code that runs forever below `DISPATCH_LEVEL`.
 pub(super) const THREAD_STUCK_IN_DEVICE_DRIVER: u32 = 0xEA;
@@ -105,6 +108,9 @@ pub struct Thread {
     in_progress: RefCell<Vec<Call>>,
     /// The number of calls to the kernel that this thread's drivers made.
     calls: Cell<u64>,
+    /// The number of calls at the last wait during which nothing else happened, and the number of such
+    /// waits in a row.
+    idle_waits: Cell<(u64, u32)>,
     /// The processor on which the thread runs.
     processor: u16,
     /// The baton and the thread's index, if threads take turns.
@@ -123,10 +129,13 @@ pub struct Thread {
     pub(super) inside: RefCell<Option<String>>,
     /// The rule that driver code breaks by returning at a different IRQL.
     irql_rule: Cell<Rule>,
+    /// The address of the registers with which the driver continues after the current call, if an
+    /// exception was raised in it, and otherwise 0.
+    pub(super) continuation: Cell<u64>,
     /// The state that services keep for this thread, indexed by type.
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     /// Set if the thread runs only while another thread resumes it.
-    coroutine: OnceCell<Inside>,
+    coroutine: OnceCell<Yielder>,
     /// Called on a bugcheck, to wake the thread that waits for the current job.
     on_bugcheck: RefCell<Option<OnBugCheck>>,
 }
@@ -184,6 +193,7 @@ impl Thread {
             history: RefCell::new(VecDeque::with_capacity(HISTORY)),
             in_progress: RefCell::default(),
             calls: Cell::new(0),
+            idle_waits: Cell::default(),
             processor,
             baton,
             stacks,
@@ -191,6 +201,7 @@ impl Thread {
             depth: Cell::new(0),
             inside: RefCell::default(),
             irql_rule: Cell::new(Rule::CallbackIrql),
+            continuation: Cell::new(0),
             locals: RefCell::default(),
             coroutine: OnceCell::new(),
             on_bugcheck: RefCell::new(None),
@@ -252,7 +263,7 @@ impl Thread {
     /// Runs `body`, in which driver code runs on the DPC stack.
     pub(super) fn on_stack_of_dpcs<R>(&self, body: impl FnOnce() -> R) -> R {
         let depth = self.depth_of_dpcs.get().unwrap_or_else(|| self.depth.get());
-        let _before = Restored::replace(&self.depth_of_dpcs, Some(depth));
+        let _before = RestoreGuard::replace(&self.depth_of_dpcs, Some(depth));
         body()
     }
 
@@ -306,21 +317,38 @@ impl Thread {
         self.in_progress.borrow_mut().push(call);
         self.watch.note_step();
         if self.watch.is_over() {
-            let backtrace = self.backtrace();
-            let place = self.explain(&backtrace).place;
-            self.bugcheck(
-                THREAD_STUCK_IN_DEVICE_DRIVER,
-                [0; 4],
-                format!(
-                    "driver code ran for {:?} of processor time at {} and did not return; its last \
-                     call is {name} from {place}",
-                    self.watch.limit_with_calls(),
-                    call.irql
-                ),
-                &backtrace,
-            );
+            let limit = self.watch.limit_with_calls();
+            self.stop_stuck(&format!("ran for {limit:?} of processor time"));
         }
         call
+    }
+
+    /// Bugchecks because driver code does not return. `what` completes "driver code".
+    fn stop_stuck(&self, what: &str) -> ! {
+        let backtrace = self.backtrace();
+        let place = self.explain(&backtrace).place;
+        let Call { name, irql, .. } = self.call.get();
+        self.bugcheck(
+            THREAD_STUCK_IN_DEVICE_DRIVER,
+            [0; 4],
+            format!(
+                "driver code {what} at {irql} and did not return; its last call is {name} from {place}"
+            ),
+            &backtrace,
+        );
+    }
+
+    /// Records that the running routine waited and nothing else happened meanwhile. Bugchecks if the
+    /// driver only does that: nothing is left that could end its loop.
+    pub(super) fn note_idle_wait(&self) {
+        let (calls, waits) = self.idle_waits.get();
+        let waits = if self.calls.get() == calls + 1 { waits + 1 } else { 1 };
+        self.idle_waits.set((self.calls.get(), waits));
+        if waits == MAX_IDLE_WAITS {
+            self.stop_stuck(&format!(
+                "waited {waits} times in a row, without another call and with nothing else to run,"
+            ));
+        }
     }
 
     /// Records that the routine of the last call returns.
@@ -368,14 +396,14 @@ impl Thread {
         steps
     }
 
-    fn walk(&self, registers: Registers, is_return: bool, limit: usize, to: &mut Backtrace) {
+    fn walk(&self, registers: Registers, is_return: bool, limit: usize, backtrace: &mut Backtrace) {
         let read = |address: u64| {
             // Driver code has no other stacks, and the walk must not read other memory.
             self.stacks.contains(address).then(|| memory::read(address).ok()).flatten()
         };
         let images = &self.environment.images;
         let frames = images.walk(registers, is_return, limit, read);
-        to.extend(frames.into_iter().map(Step::Code));
+        backtrace.extend(frames.into_iter().map(Step::Code));
     }
 
     /// Describes a backtrace.
@@ -397,24 +425,24 @@ impl Thread {
     }
 
     /// Makes this thread a coroutine, which runs only while another thread resumes it.
-    pub(super) fn enter_coroutine(&self, inside: Inside) {
+    pub(super) fn enter_coroutine(&self, yielder: Yielder) {
         // A thread becomes a coroutine when it starts, and remains one.
-        drop(self.coroutine.set(inside));
+        drop(self.coroutine.set(yielder));
     }
 
     /// Returns the coroutine's view of this thread, if it is a coroutine.
-    pub fn coroutine(&self) -> Option<&Inside> {
+    pub fn coroutine(&self) -> Option<&Yielder> {
         self.coroutine.get()
     }
 
     /// Lets the resuming thread run, at most until the counter reads `deadline`. Returns `false` if
     /// this thread is not a coroutine.
     pub fn pause(&self, deadline: Option<i64>) -> bool {
-        let Some(inside) = self.coroutine() else {
+        let Some(yielder) = self.coroutine() else {
             return false;
         };
         self.watch.set_inside(false);
-        if !inside.pause(deadline) {
+        if !yielder.pause(deadline) {
             park();
         }
         self.watch.set_inside(true);
@@ -426,8 +454,8 @@ impl Thread {
 
     /// Records that the wait in which this thread paused is over.
     pub fn wait_is_over(&self) {
-        if let Some(inside) = self.coroutine() {
-            inside.go_on();
+        if let Some(yielder) = self.coroutine() {
+            yielder.go_on();
         }
     }
 
@@ -467,7 +495,7 @@ impl Thread {
 
     /// Runs `body` with another identity.
     pub fn as_identity<R>(&self, identity: Identity, body: impl FnOnce() -> R) -> R {
-        let _before = Restored::replace(&self.identity, identity);
+        let _before = RestoreGuard::replace(&self.identity, identity);
         body()
     }
 
@@ -479,7 +507,7 @@ impl Thread {
 
     /// Runs `body`, in which driver code that returns at a different IRQL breaks `rule`.
     pub fn with_irql_rule<R>(&self, rule: Rule, body: impl FnOnce() -> R) -> R {
-        let _before = Restored::replace(&self.irql_rule, rule);
+        let _before = RestoreGuard::replace(&self.irql_rule, rule);
         body()
     }
 

@@ -25,7 +25,7 @@ pub const PAGE: usize = 4096;
 const RESERVED: usize = 16 << 30;
 /// The granularity in which memory is made accessible.
 const STEP: usize = 256 * 1024;
-/// The size of the smallest block and the alignment of every block.
+/// The size of a small block's header, and the alignment of every block.
 const UNIT: usize = 16;
 /// The part of the range that is reserved for the kernel's own blocks, so that a driver that exhausts
 /// the pool does not harm the kernel.
@@ -126,14 +126,14 @@ unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
-/// Returns the size of a block including its padding.
-fn rounded(size: usize) -> usize {
-    let size = size.max(1);
-    if size < PAGE {
-        size.next_multiple_of(UNIT).next_power_of_two()
-    } else {
-        size.next_multiple_of(PAGE)
-    }
+/// Returns the size of a block including its padding, and the offset of its first usable byte.
+///
+/// As on Windows, a small block follows a header of 16 bytes. Blocks are aligned to their padded
+/// sizes, so a small block's address is a multiple of 16 but not of 32: drivers that rely on a larger
+/// alignment than Windows guarantees fail here, too.
+fn rounded(size: usize) -> (usize, usize) {
+    let whole = size.max(1).next_multiple_of(UNIT) + UNIT;
+    if whole <= PAGE { (whole.next_power_of_two(), UNIT) } else { (size.next_multiple_of(PAGE), 0) }
 }
 
 impl Arena {
@@ -208,7 +208,7 @@ impl Arena {
         if size > limit {
             return None;
         }
-        let size = rounded(size);
+        let (size, header) = rounded(size);
         let mut state = self.state.lock();
         // The number of bytes at the start that are not zero.
         let mut used = KEPT.min(size);
@@ -224,7 +224,7 @@ impl Arena {
         drop(state);
         self.fill(offset, if fill == 0 { used } else { size }, fill);
         self.live.fetch_add(1, Ordering::Relaxed);
-        Some(self.at(offset).as_ptr() as u64)
+        Some(self.at(offset + header).as_ptr() as u64)
     }
 
     /// Takes `size` bytes from freed blocks that are still in quarantine or, after merging adjacent
@@ -247,8 +247,8 @@ impl Arena {
 
     /// Frees a block that [`Self::allocate`] returned for `size` bytes. The arena must be accessible.
     pub fn free(&self, address: u64, size: usize) {
-        let size = rounded(size);
-        let offset = self.offset(address);
+        let (size, header) = rounded(size);
+        let offset = self.offset(address) - header;
         self.fill(offset, size.min(KEPT), FREED);
         if size > KEPT {
             self.discard(offset + KEPT, size - KEPT);
@@ -272,7 +272,7 @@ impl Arena {
     }
 
     /// Allocates a block directly before inaccessible memory (except for its alignment to 16
-    /// bytes), as special pool does. Returns `None` if the range is exhausted.
+    /// bytes), as special pool does. A block of a page or more begins at a page. Returns `None` if the range is exhausted.
     pub fn allocate_guarded(&self, size: usize, fill: u8) -> Option<u64> {
         self.allocate_guarded_below(RESERVED - KEPT_BACK, size, fill)
     }
@@ -299,8 +299,8 @@ impl Arena {
             self.fill(offset, pages, fill);
         }
         self.live.fetch_add(1, Ordering::Relaxed);
-        let start = offset + pages - size.max(1).next_multiple_of(UNIT);
-        Some(self.at(start).as_ptr() as u64)
+        let before = if size < PAGE { PAGE - size.max(1).next_multiple_of(UNIT) } else { 0 };
+        Some(self.at(offset + before).as_ptr() as u64)
     }
 
     /// Frees a block that [`Self::allocate_guarded`] returned for `size` bytes, and makes it
@@ -405,10 +405,13 @@ mod tests {
 
     #[test]
     fn blocks_are_zeroed_aligned_and_the_arenas_own() {
-        for size in [1, 16, 24, 100, 4095, 4096, 5000] {
+        for size in [1, 16, 24, 64, 100, 2048, 4080, 4095, 4096, 5000] {
             let block = Block::zeroed(size);
-            assert_eq!(block.address() % 16, 0);
-            assert!(size < PAGE || block.address().is_multiple_of(PAGE as u64));
+            let remainder = block.address() % 32;
+            assert_eq!(remainder, if size <= PAGE - 16 { 16 } else { 0 }, "{size}");
+            assert!(remainder == 16 || block.address().is_multiple_of(PAGE as u64));
+            let guarded = Block::guarded(size).address();
+            assert!(guarded.is_multiple_of(if size < PAGE { 16 } else { PAGE as u64 }));
             assert!(Arena::non_paged().contains(block.address()));
             let bytes = memory::read_bytes(block.address(), size).unwrap();
             assert!(bytes.iter().all(|byte| *byte == 0));

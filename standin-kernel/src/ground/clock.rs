@@ -25,6 +25,8 @@ pub struct Clock {
     boot: i64,
     /// Each reading writes to this value, so it has a cache line of its own.
     ticks: CachePadded<AtomicI64>,
+    /// The reading at the last clock interrupt that fired a timer or ended a wait.
+    interrupt: AtomicI64,
     /// Set while the clock follows the host's clock.
     is_running: AtomicBool,
     /// The reading at the time `origin`, while the clock follows the host's clock.
@@ -50,6 +52,7 @@ impl Clock {
         Self {
             boot: ticks(since_1601).saturating_sub(UPTIME),
             ticks: CachePadded::new(AtomicI64::new(UPTIME)),
+            interrupt: AtomicI64::new(UPTIME),
             is_running: AtomicBool::new(false),
             at_origin: AtomicI64::new(0),
             origin: Instant::now(),
@@ -119,6 +122,18 @@ impl Clock {
     /// Returns the `FILETIME` of the kernel's start.
     pub const fn boot_time(&self) -> i64 {
         self.boot
+    }
+
+    /// Advances the clock to a clock interrupt at `counter`, which fires a timer or ends a wait.
+    pub fn interrupt_at(&self, counter: i64) {
+        self.move_to(counter);
+        self.interrupt.fetch_max(counter, Ordering::Relaxed);
+    }
+
+    /// Returns the reading at the last clock interrupt, given a reading of the counter.
+    pub fn last_interrupt(&self, counter: i64) -> i64 {
+        let tick = counter.saturating_sub(counter.rem_euclid(Self::TICK));
+        self.interrupt.load(Ordering::Relaxed).max(tick).min(counter)
     }
 
     /// Advances the clock to `counter`, if that is later than its reading.
@@ -253,6 +268,20 @@ mod tests {
         let soon = clock.file_time(now + 1);
         assert_eq!(clock.due(soon), Some(now + Clock::SHORTEST_TICK));
         assert_eq!(clock.reading_of(soon), now + 1);
+    }
+
+    #[test]
+    fn coarse_times_advance_by_each_wait() {
+        let clock = clock();
+        let before = clock.last_interrupt(clock.counter());
+        clock.move_to(clock.last() + Clock::TICK / 4);
+        assert_eq!(clock.last_interrupt(clock.counter()), before);
+        for wait in [20_000, 500_000, Clock::SHORTEST_TICK] {
+            let before = clock.last_interrupt(clock.counter());
+            clock.interrupt_at(clock.last() + wait);
+            let after = clock.last_interrupt(clock.counter());
+            assert!(after - before >= wait, "{wait}: {before} {after}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    fn standin_kernel_copy(to: u64, from: u64, count: usize) -> u32;
+    fn standin_kernel_copy(destination: u64, from: u64, count: usize) -> u32;
     fn standin_kernel_copy_at();
     fn standin_kernel_copy_failed();
     fn standin_kernel_exchange(address: u64, value: *mut u64) -> u32;
@@ -57,10 +57,10 @@ pub unsafe fn exchange(address: u64, value: &mut u64) -> bool {
 ///
 /// One of the two ranges must be a buffer of this program. The process must handle faults with
 /// [`after_fault`].
-pub unsafe fn copy(to: u64, from: u64, count: usize) -> bool {
+pub unsafe fn copy(destination: u64, from: u64, count: usize) -> bool {
     // SAFETY: the routine accesses only the two ranges. The caller guarantees that one range is a
     // buffer. The driver is responsible for the other: a fault in it ends the copy, and if it is
     // accessible, it belongs to the driver, or a wild pointer could also access such memory on
     // Windows.
-    unsafe { standin_kernel_copy(to, from, count) == 0 }
+    unsafe { standin_kernel_copy(destination, from, count) == 0 }
 }

@@ -18,7 +18,7 @@ use super::{
     symbols::Symbols,
     system_calls,
     unprovided::Unprovided,
-    unwind::{End, Frame, Registers, Table},
+    unwind::{End, Frame, Handler, Registers, Table},
 };
 
 /// A mapped image.
@@ -116,6 +116,22 @@ impl Image {
         read: impl Fn(u64) -> Option<u64>,
     ) -> Result<bool, End> {
         self.functions.unwind(base, registers, is_return, read)
+    }
+
+    /// Replaces the registers like [`Self::unwind`]. See [`Table::unwind_saving`].
+    pub fn unwind_saving(
+        &self,
+        registers: &mut Registers,
+        is_return: bool,
+        read: impl Fn(u64) -> Option<u64>,
+        saved: &mut dyn FnMut(u8, u64),
+    ) -> Result<bool, End> {
+        self.functions.unwind_saving(self.base(), registers, is_return, read, saved)
+    }
+
+    /// Returns the handler of the function that contains an instruction in this image.
+    pub fn handler(&self, registers: &Registers, is_return: bool) -> Result<Option<Handler>, End> {
+        self.functions.handler(self.base(), registers, is_return)
     }
 
     /// Returns whether an address in this image follows a call instruction.

@@ -9,7 +9,7 @@ use super::{
     backtrace::{Backtrace, Explained, Place, Step, shortened},
     culprit::{culprit, panic_frames},
     image::Image,
-    unwind::{self, End, Frame, Registers},
+    unwind::{self, End, Frame, Handler, Registers},
 };
 
 /// The loaded images.
@@ -114,6 +114,28 @@ impl Images {
             image.unwind(registers, is_return, &read)
         };
         unwind::walk(registers, is_return, limit, unwind).0
+    }
+
+    /// Replaces the registers at an instruction of a driver with the registers of the function's caller.
+    /// See [`Table::unwind_saving`](unwind::Table::unwind_saving).
+    pub fn unwind_saving(
+        &self,
+        registers: &mut Registers,
+        is_return: bool,
+        read: impl Fn(u64) -> Option<u64>,
+        saved: &mut dyn FnMut(u8, u64),
+    ) -> Result<bool, End> {
+        let images = self.loaded.load();
+        let image = images.iter().find(|image| image.contains(registers.rip));
+        let image = image.ok_or(End::Left(registers.rip))?;
+        image.unwind_saving(registers, is_return, read, saved)
+    }
+
+    /// Returns the handler of the function of a driver that contains an instruction.
+    pub fn handler(&self, registers: &Registers, is_return: bool) -> Result<Option<Handler>, End> {
+        let images = self.loaded.load();
+        let image = images.iter().find(|image| image.contains(registers.rip));
+        image.ok_or(End::Left(registers.rip))?.handler(registers, is_return)
     }
 
     /// Returns whether an address is in a driver and follows a call instruction.

@@ -5,7 +5,7 @@
 //! configuration points. The directory has grown with Windows versions, and its first field
 //! contains its size.
 
-use super::bare;
+use super::memory_routines;
 
 /// The initial security cookie that the linker stores (x64). The entry code uses it to detect a loader
 /// that did not set the cookie.
@@ -41,7 +41,7 @@ pub fn initialize(bytes: &mut [u8], directory: usize, base: u64) {
     }
     let flags = config.field::<4>(bytes, GUARD_FLAGS).map(u32::from_le_bytes);
     if flags.is_some_and(|flags| flags & INSTRUMENTED != 0) {
-        let (check, dispatch) = bare::guards();
+        let (check, dispatch) = memory_routines::guards();
         for (pointer, routine) in [(GUARD_CHECK_POINTER, check), (GUARD_DISPATCH_POINTER, dispatch)]
         {
             if let Some(at) = config.variable(bytes, pointer, base) {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn only_the_fields_that_a_configuration_has_are_used() {
-        let (check, dispatch) = bare::guards();
+        let (check, dispatch) = memory_routines::guards();
         for (size, has_cookie, has_guards) in [
             (0, false, false),
             (0x5F, false, false),

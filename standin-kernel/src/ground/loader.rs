@@ -107,7 +107,7 @@ pub fn symbol_files(path: &Path) -> Vec<PathBuf> {
     // A file that is not an image has no PDB. Loading the file reports the error.
     let data = fs::read(path).unwrap_or_default();
     let reference = PeFile64::parse(&*data).ok().and_then(|pe| pdb_reference(&pe));
-    Symbols::of(path, reference.as_ref()).into_places()
+    Symbols::for_image(path, reference.as_ref()).into_places()
 }
 
 /// Maps the bytes of a file. Errors refer to the file as `path`.
@@ -226,7 +226,7 @@ impl Loader<'_> {
             started: AtomicBool::new(false),
             has_system_calls: has_system_calls(&pe, &bytes),
             functions: functions(&pe, &bytes),
-            symbols: Symbols::of(self.path, pdb_reference(&pe).as_ref()),
+            symbols: Symbols::for_image(self.path, pdb_reference(&pe).as_ref()),
         };
         self.relocate(&pe, &mut bytes, image.base())?;
         self.bind(&pe, &mut bytes, &image.unprovided)?;

@@ -22,11 +22,11 @@ pub struct BadAddress {
 }
 
 /// Copies bytes. Returns `false` if a fault ended the copy early.
-fn copy(to: u64, from: u64, count: usize) -> bool {
+fn copy(destination: u64, from: u64, count: usize) -> bool {
     signals::watch();
     // SAFETY: each caller passes its own buffer as one of the ranges, and faults are handled from
     // now on.
-    unsafe { copy::copy(to, from, count) }
+    unsafe { copy::copy(destination, from, count) }
 }
 
 /// Fills `buffer` with the bytes at `address`.

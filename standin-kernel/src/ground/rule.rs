@@ -185,12 +185,20 @@ rules! {
     BadAddress BugCheck;
     /// A routine was called above its highest IRQL.
     IrqlTooHigh BugCheck;
+    /// A routine was called above the limit of its annotation or of its documentation, and the other
+    /// allows the call.
+    IrqlSourcesDiffer Note;
     /// Pool is still allocated when the driver is unloaded.
     PoolLeak BugCheck;
     /// A block was freed twice, or the address is not a pool block.
     BadFree BugCheck;
     /// A handle is of the wrong kind, or is not a handle.
     BadHandle BugCheck;
+    /// A handle is used in a process in which it is not valid: it was opened in another process without
+    /// `OBJ_KERNEL_HANDLE`.
+    HandleOfOtherProcess Warning;
+    /// A null handle is closed.
+    NullHandle Warning;
     /// A request was completed twice.
     RequestCompletedTwice BugCheck;
     /// A request was never completed.
@@ -212,6 +220,8 @@ rules! {
     /// A kernel object, such as an event or a lock, was used before it was initialized, or in a way
     /// that its state does not allow.
     ObjectMisused BugCheck;
+    /// The state of an event that was not initialized is read.
+    UninitializedEvent Warning;
     /// `RtlQueryRegistryValues` stores a value directly without a type check, from a key that
     /// others than the system can write.
     RegistryTypeUnchecked BugCheck;
@@ -220,6 +230,8 @@ rules! {
     LeftQueued BugCheck;
     /// The direction flag is set at a call to the kernel, or when a driver routine returns.
     DirectionFlag Warning;
+    /// A driver reads the control register CR0 or CR4.
+    ControlRegister Warning;
     /// A driver routine changes the control bits of MXCSR, or the x87 control word, and does not
     /// restore them.
     FloatControl Warning;

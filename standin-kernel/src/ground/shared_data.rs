@@ -21,6 +21,8 @@ fn version() -> (u32, u32, u32) {
 pub struct SharedData {
     /// The time since the kernel's start, in units of 100 ns.
     pub uptime: i64,
+    /// The uptime at the last clock interrupt.
+    pub last_interrupt: i64,
     /// The `FILETIME` of the kernel's start.
     pub boot_time: i64,
     /// The number of processors.
@@ -33,14 +35,9 @@ impl SharedData {
         self.uptime.div_euclid(Clock::TICK)
     }
 
-    /// Returns the time of the last tick since the kernel's start, in units of 100 ns.
-    pub const fn interrupt_time(&self) -> i64 {
-        self.ticks().saturating_mul(Clock::TICK)
-    }
-
-    /// Returns the `FILETIME` of the last tick.
+    /// Returns the `FILETIME` of the last clock interrupt.
     pub const fn system_time(&self) -> i64 {
-        self.boot_time.saturating_add(self.interrupt_time())
+        self.boot_time.saturating_add(self.last_interrupt)
     }
 
     /// Returns the bytes at this offset in the page, or `None` if the kernel does not provide one
@@ -64,7 +61,7 @@ impl SharedData {
         let mut fields = vec![
             // TickCountMultiplier: the milliseconds per tick, with 24 fractional bits.
             (0x004, 0x0FA0_0000_u32.to_le_bytes().into()),
-            (0x008, system_time_of(self.interrupt_time())),
+            (0x008, system_time_of(self.last_interrupt)),
             (0x014, system_time_of(self.system_time())),
             // TimeZoneBias: local time is UTC.
             (0x020, system_time_of(0)),
@@ -147,8 +144,12 @@ mod tests {
 
     use super::*;
 
-    const DATA: SharedData =
-        SharedData { uptime: 0x1_2345_6789, boot_time: 0x01DC_0000_0000_0000, processors: 3 };
+    const DATA: SharedData = SharedData {
+        uptime: 0x1_2345_6789,
+        last_interrupt: 0x1_2345_0000,
+        boot_time: 0x01DC_0000_0000_0000,
+        processors: 3,
+    };
 
     fn number(offset: u64, length: usize) -> Option<u64> {
         let mut bytes = DATA.read(offset, length)?;
@@ -157,13 +158,12 @@ mod tests {
     }
 
     #[test]
-    fn times_are_whole_ticks_and_consistent() {
+    fn times_are_consistent() {
         let interrupt = number(0x08, 8).unwrap();
-        assert_eq!(interrupt % 156_250, 0);
-        assert!(interrupt <= 0x1_2345_6789 && interrupt + 156_250 > 0x1_2345_6789);
+        assert_eq!(interrupt, 0x1_2345_0000);
         assert_eq!(number(0x0C, 4), number(0x10, 4), "High1Time and High2Time");
         assert_eq!(number(0x14, 8), Some(interrupt + 0x01DC_0000_0000_0000));
-        assert_eq!(number(0x320, 8), Some(interrupt / 156_250));
+        assert_eq!(number(0x320, 8), Some(0x1_2345_6789 / 156_250));
         // The multiplier agrees with the clock increment.
         assert_eq!(number(0x04, 4), Some((156_250 << 24) / 10_000));
     }

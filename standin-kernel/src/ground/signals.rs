@@ -205,8 +205,8 @@ pub fn watch() {
 
 /// Makes this thread continue in `resume` after its first fault, on the stack with the top `top`, a
 /// multiple of 16. While the thread runs on one of the stacks `interruptible`, [`Interruption`]
-/// also makes it continue in `resume`, and after a faulting access, it continues at the location
-/// that `divert` returns.
+/// also makes it continue in `resume`, and after a fault, it continues at the location that
+/// `divert` returns.
 pub fn resume_at(top: u64, resume: Resume, interruptible: &[Range<u64>; 2], divert: Divert) {
     DIVERT.set(Some(divert));
     let bounds = |range: &Range<u64>| (range.start, range.end.saturating_sub(1));
@@ -342,8 +342,8 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     let trap = trap_of(signal, is_interrupt, info, registers);
     // The calling convention requires these flags to be clear, but the driver may have set them.
     *register(registers, libc::REG_EFL) &= !u64::from(CLEAR_FLAGS);
-    let is_access = signal == Signal::SIGSEGV as libc::c_int && !trap.is_32_bit;
-    if let Some(divert) = DIVERT.get().filter(|_| is_access && is_on_driver_stack) {
+    let is_fault = !is_interrupt && !trap.is_system_call() && !trap.is_32_bit;
+    if let Some(divert) = DIVERT.get().filter(|_| is_fault && is_on_driver_stack) {
         let to = divert(&trap);
         *register(registers, libc::REG_RDI) = to.argument;
         *register(registers, libc::REG_RSP) = to.stack;

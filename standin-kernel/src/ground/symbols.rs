@@ -60,7 +60,7 @@ impl Symbols {
     /// Creates the symbols of the image at a path. The PDB is searched for beside the image, under
     /// the image's name and under the name that the linker gave it, and then at the path where the
     /// linker wrote it.
-    pub fn of(image: &Path, reference: Option<&PdbReference>) -> Self {
+    pub fn for_image(image: &Path, reference: Option<&PdbReference>) -> Self {
         let mut places = vec![image.with_extension("pdb")];
         if let Some(reference) = reference {
             let name = reference.path.rsplit(['/', '\\']).next();

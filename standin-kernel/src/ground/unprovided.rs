@@ -10,6 +10,31 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 /// The size in bytes of an import's address range. A variable may be a large structure.
 const SPACING: usize = 64;
 
+/// The modules of frameworks that the stand-in kernel does not run.
+const FRAMEWORKS: [(&str, &str); 15] = [
+    ("ataport.sys", "ATA port miniports"),
+    ("bdasup.sys", "broadcast driver architecture minidrivers"),
+    ("classpnp.sys", "storage class drivers"),
+    ("clfs.sys", "the common log file system"),
+    ("cng.sys", "kernel-mode cryptography (CNG)"),
+    ("fltmgr.sys", "file system minifilters"),
+    ("fwpkclnt.sys", "the Windows Filtering Platform"),
+    ("ks.sys", "kernel streaming"),
+    ("ndis.sys", "NDIS drivers"),
+    ("netio.sys", "Winsock Kernel and other network modules"),
+    ("portcls.sys", "audio adapters of the port class driver"),
+    ("scsiport.sys", "SCSI miniports"),
+    ("storport.sys", "storage miniports"),
+    ("usbport.sys", "USB miniports"),
+    ("videoprt.sys", "video miniports"),
+];
+
+/// Returns what the drivers of a module's framework are, if the stand-in kernel runs none of them.
+pub fn framework(module: &str) -> Option<&'static str> {
+    let found = FRAMEWORKS.iter().find(|(of, _)| of.eq_ignore_ascii_case(module));
+    found.map(|(_, what)| *what)
+}
+
 /// The sorted imports, and the pages that provide their addresses.
 pub struct Unprovided {
     names: Vec<String>,

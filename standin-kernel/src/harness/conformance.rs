@@ -16,7 +16,7 @@ use crate::{
             session::config::SessionConfig,
             state::Target,
         },
-        faults::Fault,
+        verifier::faults::Fault,
     },
 };
 

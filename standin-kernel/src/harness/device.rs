@@ -14,7 +14,7 @@ use crate::{
             bus::children::children_of,
             device::pnp,
             dma::bus,
-            file::{close_abandoned, create_file, why_unreachable},
+            file_opening::{close_abandoned, create_file, why_unreachable},
             interrupt::delivery::raise,
             state::{
                 device::{instance_path, sddl},
@@ -25,11 +25,7 @@ use crate::{
         ntoskrnl::{
             context::Context as NtContext,
             io::{
-                plug_and_play::{
-                    life::{self, FilterError},
-                    queries, removal,
-                    sent::Request,
-                },
+                plug_and_play::{life, life::FilterError, queries, removal, sent::Request},
                 send,
             },
             po::power,

@@ -4,7 +4,7 @@ use super::{
     device::Device, error::KernelError, request::Owner, simulated_device::SimulatedDevice,
 };
 use crate::services::{
-    kmdf::{device::pnp::Offer, resource::Resource, state::device::Below},
+    kmdf::{device::pnp::Offer, resource_lists::Resource, state::device::Below},
     managers::registry::value::RegistryValue,
     ntoskrnl::io::plug_and_play::life,
 };

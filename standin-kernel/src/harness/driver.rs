@@ -12,7 +12,7 @@ use super::{
     runner::Runner,
 };
 use crate::{
-    execution::{call::Call, identity::Identity, routine::At},
+    execution::{call::Call, identity::Identity, routine::At, strings::text_bytes},
     ground::{
         NtStatus,
         abi::DriverObject,
@@ -24,26 +24,24 @@ use crate::{
         rule::Rule,
     },
     services::{
+        composition::{exports::address_in, system::System},
         etw::{classic::report_left_with_wmi, registration::report_left_registered},
-        exports::address_in,
         kmdf::{
+            binding::{framework_unload, handle_of, unload_routine, version_of},
             device::pnp,
-            driver::{framework_unload, handle_of, unload_routine, version_of},
-            file::{create_file, why_unreachable},
+            file_opening::{create_file, why_unreachable},
             state::device::control_device_of,
         },
         managers::registry::{paths::service_path, value::RegistryValue},
         ntoskrnl::{
             io::{
                 devices, lifetime,
-                plug_and_play::life::{self, FilterError},
+                plug_and_play::{life, life::FilterError},
                 send,
             },
-            left,
+            leaks,
             ob::namespace,
         },
-        strings::text_bytes,
-        system::System,
     },
 };
 
@@ -304,12 +302,12 @@ impl Driver {
         let image = Arc::clone(&self.image);
         let driver_object = self.memory.object.address();
         self.runner.run(Identity::SYSTEM, move |context| {
-            let system = System::of(context);
+            let system = System::from_thread(context);
             let name = image.name();
             let belongs = |call: &Call| image.contains(call.return_address);
             let nt = System::ntoskrnl_context(context.clone());
             let mut violations =
-                left::take_left(&nt, &name, driver_object, |address| image.contains(address));
+                leaks::take_left(&nt, &name, driver_object, |address| image.contains(address));
             let leaks = system.pool.take_leaks(belongs);
             let of_pool: Vec<Violation> = leaks
                 .into_iter()

@@ -9,6 +9,9 @@ use crate::ground::{
     memory,
 };
 
+/// The size of a loader's entry (`LDR_DATA_TABLE_ENTRY`).
+const LOADER_ENTRY: usize = 0xA0;
+
 /// The structures passed to a driver's entry point.
 pub struct DriverMemory {
     pub object: Block,
@@ -16,7 +19,9 @@ pub struct DriverMemory {
     /// The name of the service.
     pub service: String,
     _extension: Block,
-    _texts: [Block; 2],
+    /// The loader's entry for the image (`DriverSection`), and the string of `HardwareDatabase`.
+    _others: [Block; 2],
+    _texts: [Block; 6],
 }
 
 impl DriverMemory {
@@ -26,6 +31,15 @@ impl DriverMemory {
             r"\Registry\Machine\System\CurrentControlSet\Services\{service}"
         ));
         let (name_text, driver_name) = unicode_string(&format!(r"\Driver\{service}"));
+        let (key_text, service_key_name) = unicode_string(service);
+        let (hardware_text, hardware) =
+            unicode_string(r"\REGISTRY\MACHINE\HARDWARE\DESCRIPTION\SYSTEM");
+        let image_file = format!("{service}.sys");
+        let (full_text, full_name) =
+            unicode_string(&format!(r"\SystemRoot\System32\drivers\{image_file}"));
+        let (base_text, base_name) = unicode_string(&image_file);
+        let hardware_database = Block::zeroed(size_of::<UnicodeString>());
+        let section = Block::zeroed(LOADER_ENTRY);
         let object = Block::zeroed(size_of::<DriverObject>());
         let extension = Block::zeroed(size_of::<DriverExtension>());
         let registry_path = Block::zeroed(size_of::<UnicodeString>());
@@ -34,28 +48,28 @@ impl DriverMemory {
                 .expect("a block of the kernel's own memory is writable");
         };
         fill(&registry_path, path.as_bytes());
+        fill(&hardware_database, hardware.as_bytes());
+        // The entry is alone in the three lists of the loader. The image's address, its entry point, its
+        // size and its names follow.
+        let links = [0, 0x10, 0x20].map(|offset| [section.address() + offset; 2]);
+        let of_image = [image.base(), image.entry(), image.size() as u64];
+        let names = [full_name, base_name];
+        let entry = [links.concat().as_bytes(), of_image.as_bytes(), names.as_bytes()].concat();
+        fill(&section, &entry);
         fill(
             &object,
             DriverObject {
                 // IO_TYPE_DRIVER
                 kind: 4,
                 size: i16::try_from(size_of::<DriverObject>()).unwrap_or(i16::MAX),
-                reserved: 0,
-                device_object: 0,
-                flags: 0,
-                reserved_1: 0,
                 driver_start: image.base(),
                 driver_size: u32::try_from(image.size()).unwrap_or(u32::MAX),
-                reserved_2: 0,
-                driver_section: 0,
+                driver_section: section.address(),
                 driver_extension: extension.address(),
                 driver_name,
-                hardware_database: 0,
-                fast_io_dispatch: 0,
+                hardware_database: hardware_database.address(),
                 driver_init: image.entry(),
-                driver_start_io: 0,
-                driver_unload: 0,
-                major_function: [0; 28],
+                ..Default::default()
             }
             .as_bytes(),
         );
@@ -63,10 +77,8 @@ impl DriverMemory {
             &extension,
             DriverExtension {
                 driver_object: object.address(),
-                add_device: 0,
-                count: 0,
-                reserved: 0,
-                service_key_name: driver_name,
+                service_key_name,
+                ..Default::default()
             }
             .as_bytes(),
         );
@@ -75,7 +87,8 @@ impl DriverMemory {
             registry_path,
             service: service.to_owned(),
             _extension: extension,
-            _texts: [path_text, name_text],
+            _others: [section, hardware_database],
+            _texts: [path_text, name_text, key_text, hardware_text, full_text, base_text],
         }
     }
 }
@@ -87,7 +100,11 @@ fn unicode_string(text: &str) -> (Block, UnicodeString) {
     memory::write_bytes(block.address(), &bytes)
         .expect("a block of the kernel's own memory is writable");
     let length = u16::try_from(bytes.len()).expect("a path is shorter than 32,767 characters");
-    let string =
-        UnicodeString { length, maximum_length: length, reserved: 0, buffer: block.address() };
+    let string = UnicodeString {
+        length,
+        maximum_length: length,
+        buffer: block.address(),
+        ..Default::default()
+    };
     (block, string)
 }

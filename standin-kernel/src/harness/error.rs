@@ -7,7 +7,7 @@ use crate::{
         loader::LoadError,
         nearest::nearest,
     },
-    services::{etw::error::ControlError, faults::Fault},
+    services::{etw::error::ControlError, verifier::faults::Fault},
 };
 
 /// The routine that [`KernelError::Status`] names if a driver fails an open.

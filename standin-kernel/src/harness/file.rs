@@ -9,9 +9,9 @@ use crate::{
     execution::identity::Identity,
     ground::NtStatus,
     services::{
-        create_parameters::CreateParameters,
+        composition::system::System,
         kmdf::{
-            file::close_file,
+            file_opening::close_file,
             io::pass::submit,
             state::{
                 device::Unreachable,
@@ -20,14 +20,11 @@ use crate::{
                 request::{Completion, IoRequest, RequestKind},
             },
         },
+        managers::create_parameters::CreateParameters,
         ntoskrnl::{
-            io::{
-                plug_and_play::removal,
-                send::{self, Operation},
-            },
+            io::{plug_and_play::removal, send, send::Operation},
             ke::apcs,
         },
-        system::System,
     },
 };
 

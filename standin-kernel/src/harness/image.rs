@@ -7,7 +7,7 @@ use crate::{
         image::Image,
         loader::{LoadError, load, load_bytes},
     },
-    services::exports::address_of,
+    services::composition::exports::address_of,
 };
 
 /// Checks that a driver's image can be loaded: maps it and performs all checks of a load, but runs

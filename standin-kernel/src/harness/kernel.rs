@@ -19,17 +19,15 @@ use super::{
 };
 use crate::{
     execution::{coroutine::pass_time, identity::Identity},
-    ground::{
-        NtStatus,
-        bugcheck::Violation,
-        clock::{self, Clock},
-    },
+    ground::{NtStatus, bugcheck::Violation, clock, clock::Clock},
     services::{
+        composition::{
+            exports,
+            system::{Checks, System},
+        },
         etw::{controller, recorder_logs::RecorderMessage, service::EtwConfig},
-        exports,
-        faults::Fault,
         kmdf::{
-            file::{create_file, why_unreachable},
+            file_opening::{create_file, why_unreachable},
             state::{
                 device::{Unreachable, find_device},
                 simulated::{RequestAction, SimulatedRequest},
@@ -37,10 +35,10 @@ use crate::{
         },
         managers::registry::{paths::parameters_path, value::RegistryValue},
         ntoskrnl::{
-            io::{self, error_log::ErrorLogEntry},
-            zw::files,
+            io,
+            io::{error_log::ErrorLogEntry, files},
         },
-        system::{Checks, System},
+        verifier::faults::Fault,
     },
 };
 
@@ -240,7 +238,7 @@ impl Kernel {
     /// Returns an error if the kernel bugchecks.
     pub fn advance(&self, duration: Duration) -> Result<(), KernelError> {
         self.runner.run(Identity::IDLE, move |context| {
-            let clock = &System::of(context).clock;
+            let clock = &System::from_thread(context).clock;
             let etw = System::etw_context(context.clone());
             let until = clock.last().saturating_add(clock::ticks(duration));
             while let Some(flush) = controller::next_flush(&etw).filter(|at| *at <= until) {

@@ -2,6 +2,7 @@
 //! consumers), scripts, and the conformance check.
 
 pub mod answers;
+pub mod concurrent_work;
 pub mod config;
 pub mod conformance;
 pub mod device;
@@ -12,7 +13,7 @@ pub mod error;
 pub mod file;
 pub mod image;
 pub mod kernel;
-pub mod left;
+pub mod leak_guard;
 pub mod number;
 mod power;
 pub mod process;
@@ -24,4 +25,3 @@ pub mod runner;
 pub mod script;
 pub mod session;
 pub mod simulated_device;
-pub mod together;

@@ -61,6 +61,34 @@ impl Process {
         Ok(())
     }
 
+    /// Starts another thread, and notifies drivers with thread callbacks.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks.
+    pub fn start_thread(&self, thread: u32) -> Result<(), KernelError> {
+        self.tell_of_thread(thread, true)
+    }
+
+    /// Ends a thread, and notifies drivers with thread callbacks.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks.
+    pub fn end_thread(&self, thread: u32) -> Result<(), KernelError> {
+        self.tell_of_thread(thread, false)
+    }
+
+    fn tell_of_thread(&self, thread: u32, starts: bool) -> Result<(), KernelError> {
+        let thread = Identity { thread, ..self.identity };
+        // A thread of the process starts another; a thread that ends still runs.
+        let by = if starts { self.identity } else { thread };
+        self.runner.ntoskrnl(by, move |context| {
+            watchers::tell_of_thread(context, thread, starts);
+        })?;
+        Ok(())
+    }
+
     /// Ends the process, and notifies drivers with process or thread callbacks.
     ///
     /// # Errors

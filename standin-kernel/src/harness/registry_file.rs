@@ -2,11 +2,9 @@
 
 use super::number::number;
 use crate::{
+    execution::strings::text_bytes,
     ground::{NtResult, NtStatus},
-    services::{
-        managers::registry::{store::Registry, value::RegistryValue},
-        strings::text_bytes,
-    },
+    services::managers::registry::{store::Registry, value::RegistryValue},
 };
 
 /// The first line of a file.

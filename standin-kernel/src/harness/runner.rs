@@ -5,7 +5,7 @@ use std::{rc::Rc, sync::Arc};
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
 
-use super::left::Guard;
+use super::leak_guard::Guard;
 use crate::{
     execution::{
         context::Context,
@@ -16,10 +16,10 @@ use crate::{
     },
     ground::bugcheck::BugCheck,
     services::{
+        composition::system::System,
         etw::{controller, service::Context as EtwContext},
         kmdf::state::framework::Context as KmdfContext,
         ntoskrnl::context::Context as NtContext,
-        system::System,
     },
 };
 

@@ -36,7 +36,7 @@ use crate::{
         loader, symbols,
         unwind::{self, Frame, MAX_FRAMES, Registers},
     },
-    services::exports::address_of,
+    services::composition::exports::address_of,
 };
 
 /// The time between two checks of the process.

@@ -9,6 +9,7 @@ use etl_file::symbols::formats_of;
 use super::{
     config::RunConfig,
     diagnostic::{self, Diagnostic, Kind},
+    hints::{self, Undecoded},
     progress::Progress,
     report::{Report, Summary},
 };
@@ -62,6 +63,7 @@ impl RunConfig {
             printed_bytes: 0,
             unfinished: String::new(),
             progress: Progress::new(),
+            undecoded: Undecoded::default(),
         };
         diagnostics.extend(self.drive(&kernel, &recording, &mut course));
         let described: Vec<(String, etl_file::Guid)> = recording
@@ -72,12 +74,16 @@ impl RunConfig {
                 (provider.name.clone(), guid)
             })
             .collect();
+        let known = recording.catalog().providers();
+        let known: Vec<etl_file::Guid> =
+            known.flat_map(|one| [Some(one.guid), one.control_guid]).flatten().collect();
         // The trace is finished and reported even after a failure.
         let (events, traced) = recording.stop()?;
         for event in &events {
             course.event(event);
         }
         course.flush_output();
+        diagnostics.extend(std::mem::take(&mut course.undecoded).notes(&known));
         diagnostics.extend(kernel.warnings().into_iter().map(Diagnostic::of_violation));
         diagnostics.extend(kernel.notes().into_iter().map(Diagnostic::of_violation));
         diagnostics.extend(self.missing_providers(&kernel, &described));
@@ -192,20 +198,16 @@ impl RunConfig {
         course.starts(0, &load);
         let driver = match kernel.load_as(&self.image, &self.service) {
             Ok(driver) => driver,
-            Err(error) => return Diagnostic::of_error(error),
+            Err(error) => {
+                let has_allocated = kernel.statistics().allocations > 0;
+                let notes =
+                    hints::of_failed_entry(&self.image, &error, self.special_pool, has_allocated);
+                return Diagnostic::of_error(error).into_iter().chain(notes).collect();
+            }
         };
         course.done(&Done::sentence(&load));
         let mut diagnostics = Vec::new();
-        if !driver.unprovided_imports().is_empty() {
-            let names = driver.unprovided_imports().join(", ");
-            diagnostics.push(Diagnostic::sentence(
-                Kind::Note,
-                format!(
-                    "the stand-in kernel does not provide {}; calling one causes a bugcheck",
-                    Escaped(&names)
-                ),
-            ));
-        }
+        diagnostics.extend(hints::of_unprovided(driver.unprovided_imports()));
         let result = match self.script(&driver, &mut diagnostics) {
             Ok(script) => match script.run(setting, &driver, course) {
                 // A device that cannot be opened is not a fault of its driver.
@@ -336,6 +338,7 @@ struct Course<'a> {
     /// The last chunk, if it has no line end yet.
     unfinished: String,
     progress: Progress,
+    undecoded: Undecoded,
 }
 
 impl Course<'_> {
@@ -397,6 +400,7 @@ impl Observer for Course<'_> {
     }
 
     fn event(&mut self, event: &RecordedEvent) {
+        self.undecoded.count(event);
         self.report.event(event);
         flight::note_shown_event();
     }

@@ -12,6 +12,7 @@ mod config;
 mod confine;
 mod diagnostic;
 mod enable;
+mod hints;
 mod human;
 mod in_child;
 mod in_process;

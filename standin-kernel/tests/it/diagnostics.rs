@@ -43,7 +43,7 @@ fn the_first_line_of_each_report_has_the_authors_line() {
         ),
         (
             "privileged",
-            ", cr0`, which a driver may execute on Windows, but which the stand-in kernel does not \
+            ", cr3`, which a driver may execute on Windows, but which the stand-in kernel does not \
              provide, at PASSIVE_LEVEL (0), in ",
         ),
         ("leak", "unloaded without freeing 128 bytes"),

@@ -2,7 +2,7 @@
 //! `docs/reference/kmdf-requests.md` cites the cases by their names, and describes the behavior of
 //! Microsoft's source.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use standin_kernel::{
     Completion, DeviceConfig, Kernel, KernelConfig, KernelError, NtStatus, Request, RequestAction,
@@ -65,6 +65,17 @@ const CASES: &[[&str; 4]] = &[
         "on gone irql;>control 0 4 0;child r0;high complete r0 0;>status 0", "control0 gone 0 0"],
     ["a_request_that_was_never_presented_has_no_cleanup", "gone;queue q0 1 read;route q0 3",
         ">read 1;>read 1;>cancel 1;complete r0 0", "read0 gone gone"],
+    ["a_request_that_waits_can_be_cancelled",
+        ";queue q0 2 read;route q0 3;queue q1 3 canceled;queue q2 1 write;route q2 4",
+        "on queuecancel complete r c0000120;on read forward r q1;>read 1;>write 3;>write 6;>cancel 0;>cancel 2;>cancel 1;>status 0;>status 2;>status 1;canceled r1",
+        "read0 write1 queuecancel0 c0000120 c0000120 pending 1"],
+    ["the_driver_is_called_for_a_request_that_it_made_cancelable", QUEUES,
+        "on cancel complete r c0000120;>read 4;mark r0;>cancel 0;>status 0;>read 4;mark r0;unmark r0;complete r0 0;>cancel 1;>status 1",
+        "read0 cancel0 c0000120 read0 0 0"],
+    ["a_cancelled_request_cannot_be_made_cancelable", QUEUES,
+        ">read 4;canceled r0;>cancel 0;canceled r0;markex r0;complete r0 0;>status 0", "read0 0 1 c0000120 0"],
+    ["unmarking_a_request_reports_an_earlier_cancellation", QUEUES,
+        ">read 4;mark r0;>cancel 0;unmark r0;complete r0 0;>status 0", "read0 cancel0 c0000120 0"],
     // Buffers.
     ["a_read_has_no_input", QUEUES, ">read 4;input r0 1;inmem r0 m0;inmdl r0 m0;output r0 1",
         "read0 c0000010 0 false c0000010 c0000010 0 4 true"],
@@ -93,6 +104,35 @@ const CASES: &[[&str; 4]] = &[
     ["unsafe_buffers_are_for_the_senders_context", "", ">control 3 4 4;unsafein r0 0;unsafeout r0 0",
         "control0 c0000010 0 false c0000010 0 false"],
     // Queues.
+    ["a_manual_queue_holds_requests_until_they_are_retrieved", QUEUES,
+        "on read forward r q1;next q1 r5;>read 1;>read 2;>status 0;next q1 r5;complete r5 0;>status 0;>status 1;next q1 r5;complete r5 0;>status 1",
+        "8000001a read0 read1 pending 0 0 pending 0 0"],
+    ["a_requeued_request_comes_first_again", QUEUES,
+        "on read forward r q1;>read 1;>read 2;next q1 r5;requeue r5;next q1 r5;complete r5 0;>status 0;>status 1",
+        "read0 read1 0 0 0 0 pending"],
+    ["requests_are_retrieved_by_file", "files;on create complete r 0;queue q0 2 read;route q0 3;queue q1 3",
+        "on read forward r q1;>read 1;>open;>read 1;>control 0 0 0;byfile q1 r5 r2;complete r5 0;>status 0;>status 1;byfile q1 r5 r2",
+        "create0 read0 create1 read1 control2 0 pending 0 8000001a"],
+    ["requests_can_be_found_without_being_retrieved", QUEUES,
+        "on read forward r q1;find q1 r5;>read 1;>read 1;find q1 r5;find q1 r6 r5;deref r5;find q1 r5 r6;deref r6;>status 0;>status 1",
+        "8000001a read0 read1 0 0 8000001a pending pending"],
+    ["a_stopped_queue_accepts_and_does_not_dispatch", QUEUES,
+        "on read forward r q1;state q1;stop q1;>read 1;state q1;next q1 r5;start q1;state q1;next q1 r5;complete r5 0;>status 0",
+        "15 0 0 state read0 9 1 0 c0200203 11 1 0 0 0"],
+    // The driver completes the request with STATUS_WDF_BUSY, which is unknown to processes.
+    ["a_purged_queue_cancels_its_requests_and_accepts_none", ";queue q0 2 read;route q0 3;queue q1 3 canceled",
+        "on queuecancel complete r c0000120;on read forward r q1;>read 1;purge q1;>status 0;state q1;>read 1;complete r0 c0200204;>status 1;start q1;>read 1;>status 2",
+        "read0 queuecancel0 state c0000120 14 0 0 read0 c0200204 80000011 read0 pending"],
+    ["a_draining_queue_still_provides_its_requests", QUEUES,
+        "on read forward r q1;>read 1;drain q1;state q1;next q1 r5;complete r5 0;>status 0", "read0 10 1 0 0 state 0"],
+    ["the_driver_is_notified_when_a_manual_queue_is_no_longer_empty", QUEUES,
+        "on read forward r q1;ready q1;ready q1;>read 1;>read 2", "0 c0000010 read0 ready read1"],
+    ["a_sequential_queue_presents_one_request_at_a_time", ";queue q0 1 write;route q0 4",
+        ">write 3;>write 6;complete r0 0;>status 0;>status 1;complete r0 0;>status 1", "write0 write0 0 pending 0"],
+    // The timer completes the write while the stop waits. The next write is presented only after the start.
+    ["stopping_a_queue_waits_for_the_requests_that_the_driver_holds", ";queue q0 1 write;route q0 4",
+        "on timer irql|complete r0 0;>write 3;>write 6;timer;stops q0;irql;start q0;>status 0;>status 1",
+        "write0 timer 2 0 write0 0 pending"],
     ["configurations_of_queues_are_checked",
         ";queue q1 0;queue q1 4 read;queue q1 1;queue q1 3 read;queue q1 1 read 2", "",
         "c000000d c000000d c020020b c000000d c000000d"],
@@ -254,7 +294,61 @@ const CASES: &[[&str; 4]] = &[
     ["a_sent_request_stays_cancelled", QUEUES,
         ">read 4;>cancel 0;target t0;open t0 own;current r0;routine r0;send r0 t0;canceled r1",
         "read0 read1 sent 1 0 1"],
+    ["a_sent_request_is_cancelled", "",
+        "local t0;new r0 t0;routine r0;format r0 t0 222000;send r0 t0;cancelsent r0;cancelsent r0",
+        "sent 1 0 c0000120 0 done0 1 0"],
+    ["a_request_whose_time_is_over_is_cancelled", "",
+        "local t0;new r0 t0;routine r0;format r0 t0 222000;send r0 t0 3 c350;status r0",
+        "c00000b5 0 done0 sent 1 0 c00000b5"],
+    ["a_target_queues_and_refuses_requests_in_its_states", "",
+        "target t0;open t0 name;memory m0 8;halt t0 2;new r0 t0;routine r0;format r0 t0 222004 m0;send r0 t0;begin t0;reuse r0 0 0;send r0 t0;format r0 t0 222004 m0;clear t0 1;send r0 t0",
+        "sent 1 0 0 4 done0 0 0 sent 0 c00000d0 sent 0 c0000184"],
     ["only_remote_targets_are_opened_and_closed", "", "local t0;shut t0", "bugcheck 10d"],
+    // Names.
+    ["a_device_has_its_name_alone", "", r"controldevice d1 \Device\A;controldevice d2 \device\a;delete d1;controldevice d3 \Device\A",
+        "0 c0000035 0"],
+    ["a_link_has_its_name_alone", "",
+        r"controldevice d1 \Device\A \DosDevices\KmdfTest;controldevice d2 \Device\B \??\X;controldevice d3 \Device\C \DosDevices\x",
+        "0 c0000035 0 0 0 c0000035"],
+    ["names_have_a_directory", "",
+        r"controldevice d1 \Devices\A;controldevice d1 Device\A;controldevice d2 \Device\A \DosDevice\X;controldevice d3 \Device\B DosDevices\X",
+        "c000003a c000003b 0 c000003a 0 c000003b"],
+    ["a_second_device_collides", "named", ">add", "open c0000035"],
+    ["a_second_link_collides", "", ">add", "open c0000035"],
+    // Statuses.
+    ["only_the_policy_owner_prevents_idling", "nopolicy", "stopidle", "c0000184"],
+    ["a_mark_needs_a_callback", QUEUES, ">read 4;marknull r0", "read0 bugcheck 10d"],
+    ["a_routed_queue_is_not_deleted", QUEUES, "delete q0;>read 4;>status 0", "read0 pending"],
+    ["a_completed_request_is_formatted_again", "",
+        "local t0;new r0 t0;format r0 t0 222004;send r0 t0;send r0 t0", "sent 1 0 sent 0 c00000d0"],
+    ["calls_about_children_are_checked", "", "children", "0 0 c000000d c0000010 true c000000d"],
+    ["what_the_framework_refuses", "", "statuses", "c020020f c0000010 0 0 0"],
+    // Timers.
+    ["a_stop_aborts_the_callbacks_start", QUEUES,
+        "on timer starttimer;on read starttimer|stoptimer|complete r 0;passivetimer;>read 4;>advance 20",
+        "read0 0 timer 0 1"],
+];
+
+/// Cases that end with a bugcheck: the name, the driver's setup, the script, the output, and parts of the
+/// bugcheck's message.
+#[rustfmt::skip]
+const STOPS: &[(&str, &str, &str, &str, &[&str])] = &[
+    ("waiting_for_a_request_from_its_own_callback_is_a_bugcheck", "", "purges q7", "bugcheck c4",
+        &["WdfIoQueuePurgeSynchronously", "etw_kmdf_driver", "would wait forever for device control",
+            "is never completed"]),
+    ("completing_a_cancelable_request_is_a_bugcheck", QUEUES, ">read 4;mark r0;complete r0 0",
+        "read0 bugcheck 10d",
+        &["WdfRequestComplete was called from", "which is cancelable", "call WdfRequestUnmarkCancelable first"]),
+    ("unmarking_a_request_that_is_not_cancelable_is_a_bugcheck", QUEUES, ">read 4;unmark r0",
+        "read0 bugcheck 10d", &["WdfRequestUnmarkCancelable", "not cancelable"]),
+    ("a_forwarded_request_no_longer_belongs_to_the_driver", QUEUES,
+        ">read 4;forward r0 q1;state q1;>status 0;complete r0 0", "read0 11 1 0 pending bugcheck 10d",
+        &["WdfRequestComplete", "is still in a queue", "does not own it"]),
+    ("a_driver_must_not_delete_a_request", QUEUES, ">read 4;delete r0", "read0 bugcheck 10d",
+        &["WdfObjectDelete", "WDFREQUEST", "only the framework may delete"]),
+    ("a_driver_must_not_complete_a_request_that_it_has_sent", QUEUES,
+        "local t0;>read 4;format r0 t0 222000;routine r0;send r0 t0;complete r0 0", "read0 sent 1 0 bugcheck 10d",
+        &["WdfRequestComplete", "was sent to an I/O target and is not completed"]),
 ];
 
 /// A running case.
@@ -262,6 +356,8 @@ struct Run {
     kernel: Kernel,
     printed: usize,
     log: Vec<String>,
+    /// The message of the bugcheck that ended the case.
+    message: String,
 }
 
 impl Run {
@@ -272,7 +368,10 @@ impl Run {
         self.printed = lines.len();
         let problem = match result {
             Ok(value) => return Some(value),
-            Err(KernelError::BugCheck(bugcheck)) => format!("bugcheck {:x}", bugcheck.code),
+            Err(KernelError::BugCheck(bugcheck)) => {
+                self.message.clone_from(&bugcheck.message);
+                format!("bugcheck {:x}", bugcheck.code)
+            }
             Err(KernelError::CannotOpen { status, .. } | KernelError::Status { status, .. }) => {
                 format!("open {:x}", status.0)
             }
@@ -298,14 +397,14 @@ fn answer(kind: RequestKind) -> RequestAction {
     }
 }
 
-/// Runs a case, and returns the output.
-fn run(setup: &str, script: &str) -> String {
+/// Runs a case, and returns the output, and the message of a bugcheck.
+fn run(setup: &str, script: &str) -> (String, String) {
     const RUN: u32 = 0x0022_2FFC;
     let kernel = Kernel::new();
     let lower = kernel.simulate_device(Some(r"\Device\Simulated"), |request| answer(request.kind));
     let driver = kernel.load_as(&common::kmdf(), &format!("cases{setup}")).unwrap();
     let device = driver.add_device_with(DeviceConfig::new().above_simulated(&lower)).unwrap();
-    let mut run = Run { kernel, printed: 0, log: Vec::new() };
+    let mut run = Run { kernel, printed: 0, log: Vec::new(), message: String::new() };
     let mut files = Vec::from_iter(run.note(device.open(CLIENT)));
     let mut requests: Vec<Request> = Vec::new();
     for step in script.split(';') {
@@ -337,6 +436,15 @@ fn run(setup: &str, script: &str) -> String {
                 let closed = files.remove(0).close();
                 run.note(closed)
             }
+            ">add" => {
+                let added = driver.add_device();
+                run.note(added).map(drop)
+            }
+            ">advance" => {
+                let time = Duration::from_millis(number(1) as u64);
+                let advanced = run.kernel.advance(time);
+                run.note(advanced)
+            }
             ">cycle" => run.note(device.power_cycle()),
             ">kept" => {
                 let kept = lower.kept().into_iter().next().map(|(request, _)| request);
@@ -350,16 +458,19 @@ fn run(setup: &str, script: &str) -> String {
         }
     }
     run.kernel.leave_behind();
-    run.log.join(" ")
+    (run.log.join(" "), run.message)
 }
 
 #[test]
 fn requests_do_as_in_the_frameworks_source() {
     let mut failed = Vec::new();
-    for [name, setup, script, expected] in CASES {
-        let printed = run(setup, script);
-        if printed != *expected {
-            failed.push(format!("{name}:\n  {printed:?}\n  {expected:?} was expected"));
+    let cases = CASES.iter().map(|&[name, setup, script, log]| (name, setup, script, log, &[][..]));
+    for (name, setup, script, expected, parts) in cases.chain(STOPS.iter().copied()) {
+        let (printed, message) = run(setup, script);
+        if printed != expected || !parts.iter().all(|part| message.contains(part)) {
+            failed.push(format!(
+                "{name}:\n  {printed:?} {message}\n  {expected:?} {parts:?} was expected"
+            ));
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));

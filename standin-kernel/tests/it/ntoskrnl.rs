@@ -134,7 +134,7 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
         ("fault-critical", "without a critical region"),
         ("fault-guarded", "without a guarded region"),
         ("fault-once", "an initialization that never completes"),
-        ("fault-once-context", "for etw_kernel_driver::once::low_bits"),
+        ("fault-once-context", "for etw_kernel_driver::run_once::low_bits"),
         ("fault-guarded-unsafe", "outside a guarded region and below APC_LEVEL"),
         ("fault-rundown-freed", "that ExFreePool had freed from"),
         ("fault-rundown", "did not return"),
@@ -283,6 +283,27 @@ fn without_integrity_check(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("unchecked.sys");
     fs::write(&path, bytes).unwrap();
     path
+}
+
+#[test]
+fn a_script_starts_and_ends_processes_and_threads() {
+    const SCRIPT: &str = r#"
+        start-process 0x3000 "\??\C:\one.exe" "one"
+        expect success
+        start-thread 0x3000 0x3010
+        end-thread 0x3000 0x3010
+        end-process 0x3000
+        start-process 0x4000 "\??\C:\one.exe"
+        expect STATUS_ACCESS_DENIED
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.txt");
+    fs::write(&script, SCRIPT).unwrap();
+    let mut command = common::run_command(common::kernel(), folder.path().join("driver.etl"));
+    let (good, said) = common::said(command.args(["--service", "watch", "--script"]).arg(script));
+    let expected =
+        ["process 4 12288 1", "thread 12288 12304 1", "thread 12288 12304 0", "process 4 12288 0"];
+    assert!(good && expected.iter().all(|line| said.contains(line)), "{said}");
 }
 
 #[test]
@@ -463,8 +484,7 @@ fn faults_are_reported() {
         ("fault-probe-nothing", "cannot be read"),
         (
             "fault-raise",
-            "raised STATUS_ACCESS_DENIED (0xC0000022); the stand-in kernel does not dispatch \
-             exceptions",
+            "raised STATUS_ACCESS_DENIED (0xC0000022), which no handler of the driver took",
         ),
         ("fault-pageable", "pageable"),
         ("fault-shared-twice", "for a spin lock that its caller already holds"),
@@ -544,7 +564,13 @@ fn what_a_driver_left_cannot_be_released_later() {
 fn what_is_left_at_the_unload_is_reported() {
     for (service, parts) in [
         ("fault-timer-left", &["while its timer is set"][..]),
-        ("fault-watcher-left", &["while its routine that watches the system is registered"]),
+        (
+            "fault-watcher-left",
+            &[
+                "while its routine for images ", ", registered at ", "watchers.rs:",
+                ", is registered",
+            ],
+        ),
         ("fault-wmi-left", &["while its WMI data block object is open"]),
         ("fault-power-setting-left", &["while its callback for a power setting is registered"]),
         (

@@ -9,7 +9,7 @@ use std::fs;
 
 use crate::wdm_pnp_commands::{COUNTS, MINORS, POWER, STATES};
 use standin_kernel::{
-    Completion, Device, DeviceConfig, Driver, File, Kernel, NtStatus, RegistryValue,
+    Completion, Device, DeviceConfig, Driver, File, Kernel, KernelError, NtStatus, RegistryValue,
 };
 
 /// The minor functions of `IRP_MJ_PNP`.
@@ -30,6 +30,27 @@ fn load(service: &str) -> (Kernel, Driver) {
     (kernel, driver)
 }
 
+/// Loads the driver as a service and adds its device.
+fn added(service: &str) -> (Kernel, Driver, Device) {
+    let (kernel, driver) = load(service);
+    let device = driver.add_device().unwrap();
+    (kernel, driver, device)
+}
+
+/// Fails unless the driver's call is a bugcheck with a part of this message.
+#[track_caller]
+fn assert_stops<T>(result: Result<T, KernelError>, part: &str) {
+    let said = common::bugcheck(result).message;
+    assert!(said.contains(part), "{part:?} is not in: {said}");
+}
+
+/// Fails unless an error's message has this part.
+#[track_caller]
+fn assert_fails<T>(result: Result<T, KernelError>, part: &str) {
+    let error = result.err().unwrap().to_string();
+    assert!(error.contains(part), "{part:?} is not in: {error}");
+}
+
 /// Removes the device and unloads the driver, which must not have caused a warning.
 fn leave(kernel: &Kernel, driver: Driver, device: &Device) {
     common::leave(driver, device);
@@ -46,8 +67,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let (kernel, driver) = load("wdm-pnp");
-        let device = driver.add_device().unwrap();
+        let (kernel, driver, device) = added("wdm-pnp");
         let file = device.open(CLIENT).unwrap();
         Self { kernel, driver, device, file }
     }
@@ -89,8 +109,7 @@ fn a_device_is_added_started_and_removed() {
     device.remove().unwrap();
     // A second removal has no effect, and the device can no longer be opened.
     device.remove().unwrap();
-    let error = device.open(CLIENT).err().unwrap();
-    assert!(error.to_string().contains("STATUS_NO_SUCH_DEVICE"), "{error}");
+    assert_fails(device.open(CLIENT), "STATUS_NO_SUCH_DEVICE");
     let again = driver.add_device().unwrap();
     assert_eq!(again.instance_path().unwrap(), r"ROOT\WDM-PNP\0001");
     again.remove().unwrap();
@@ -100,8 +119,7 @@ fn a_device_is_added_started_and_removed() {
 
 #[test]
 fn an_interface_leads_to_the_started_device() {
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("wdm-pnp");
     let file = device.open(CLIENT).unwrap();
     let link = control(&file, commands::LINK, 400);
     let units: Vec<u16> =
@@ -119,11 +137,9 @@ fn an_interface_leads_to_the_started_device() {
 
 #[test]
 fn a_device_that_is_in_use_or_wanted_stays() {
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("wdm-pnp");
     let file = device.open(CLIENT).unwrap();
-    let error = device.remove().unwrap_err();
-    assert!(error.to_string().contains("a file is open on it"), "{error}");
+    assert_fails(device.remove(), "a file is open on it");
     let counts = counts(&file);
     assert!(counts.contains(&(QUERY_REMOVE, 1)), "{counts:?}");
     assert!(counts.contains(&(CANCEL_REMOVE, 1)), "{counts:?}");
@@ -132,12 +148,8 @@ fn a_device_that_is_in_use_or_wanted_stays() {
     let (_kernel, driver) = load("refuse");
     kernel.leave_behind();
     let device = driver.add_device().unwrap();
-    let error = device.remove().unwrap_err();
-    let part = "completed IRP_MN_QUERY_REMOVE_DEVICE with STATUS_UNSUCCESSFUL";
-    assert!(error.to_string().contains(part), "{error}");
-    let error = device.rebalance().unwrap_err();
-    let part = "completed IRP_MN_QUERY_STOP_DEVICE with STATUS_UNSUCCESSFUL";
-    assert!(error.to_string().contains(part), "{error}");
+    assert_fails(device.remove(), "completed IRP_MN_QUERY_REMOVE_DEVICE with STATUS_UNSUCCESSFUL");
+    assert_fails(device.rebalance(), "completed IRP_MN_QUERY_STOP_DEVICE with STATUS_UNSUCCESSFUL");
     let counts = counts_of(&device);
     for minor in [QUERY_REMOVE, CANCEL_REMOVE, QUERY_STOP, CANCEL_STOP] {
         assert!(counts.contains(&(minor, 1)), "{minor}: {counts:?}");
@@ -149,8 +161,7 @@ fn a_device_that_is_in_use_or_wanted_stays() {
 
 #[test]
 fn a_device_is_stopped_and_started_again() {
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("wdm-pnp");
     device.rebalance().unwrap();
     let counts = counts_of(&device);
     for (minor, count) in [(START, 2), (QUERY_STOP, 1), (STOP, 1), (CANCEL_STOP, 0)] {
@@ -161,11 +172,9 @@ fn a_device_is_stopped_and_started_again() {
 
 #[test]
 fn a_device_that_does_not_start_again_waits_for_its_last_file() {
-    let (kernel, driver) = load("fault-restart");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("fault-restart");
     let file = device.open(CLIENT).unwrap();
-    let error = device.rebalance().unwrap_err();
-    assert!(error.to_string().contains("STATUS_UNSUCCESSFUL"), "{error}");
+    assert_fails(device.rebalance(), "STATUS_UNSUCCESSFUL");
     // The device object exists until the file is closed.
     let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
     assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
@@ -177,8 +186,7 @@ fn a_device_that_does_not_start_again_waits_for_its_last_file() {
 
 #[test]
 fn a_surprise_removal_waits_for_the_last_file() {
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("wdm-pnp");
     let file = device.open(CLIENT).unwrap();
     device.surprise_remove().unwrap();
     // The device object exists, and its driver knows that the hardware is gone.
@@ -213,8 +221,7 @@ fn a_filter_shares_the_device() {
 fn the_drivers_follow_the_systems_power() {
     const SET: usize = POWER + 2;
     const QUERY: usize = POWER + 3;
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("wdm-pnp");
     device.power_cycle().unwrap();
     let file = device.open(CLIENT).unwrap();
     // The system queries, sleeps and wakes up; each time, the driver requests a device power state.
@@ -229,10 +236,8 @@ fn the_drivers_follow_the_systems_power() {
     assert_eq!(control(&file, STATES, 8), [1, 4, 1, 4, 0, 0, 0, 0]);
     file.close().unwrap();
     leave(&kernel, driver, &device);
-    let (_kernel, driver) = load("awake");
-    let device = driver.add_device().unwrap();
-    let error = device.power_cycle().unwrap_err();
-    assert!(error.to_string().contains("STATUS_UNSUCCESSFUL"), "{error}");
+    let (_kernel, driver, device) = added("awake");
+    assert_fails(device.power_cycle(), "STATUS_UNSUCCESSFUL");
     common::leave(driver, &device);
 }
 
@@ -241,8 +246,7 @@ fn what_drivers_do_not_handle_keeps_its_status() {
     const PNP: u8 = 27;
     const POWER: u8 = 22;
     const SYSTEM_CONTROL: u8 = 23;
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("wdm-pnp");
     let send = |major, minor, first| device.send(major, minor, [first, 0, 0, 0]).unwrap();
     let unsupported =
         Completion { status: NtStatus::NOT_SUPPORTED, information: 0, output: Vec::new() };
@@ -282,8 +286,7 @@ fn what_drivers_do_not_handle_keeps_its_status() {
 
 #[test]
 fn a_device_that_fails_is_removed() {
-    let (kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("wdm-pnp");
     let file = device.open(CLIENT).unwrap();
     control(&file, commands::RELATIONS, 0);
     assert!(counts(&file).contains(&(QUERY_RELATIONS, 2)));
@@ -299,8 +302,7 @@ fn a_device_that_fails_is_removed() {
         ("fault-start", "STATUS_UNSUCCESSFUL"),
     ] {
         let (kernel, driver) = load(service);
-        let error = driver.add_device().err().unwrap();
-        assert!(error.to_string().contains(status), "{service}: {error}");
+        assert_fails(driver.add_device(), status);
         driver.unload().unwrap();
         assert_eq!(kernel.warnings(), []);
     }
@@ -321,8 +323,7 @@ fn faults_while_a_device_is_added_are_reported() {
         ),
     ] {
         let (_kernel, driver) = load(service);
-        let said = common::bugcheck(driver.add_device()).message;
-        assert!(said.contains(part), "{service}: {said}");
+        assert_stops(driver.add_device(), part);
     }
 }
 
@@ -337,15 +338,11 @@ fn faults_of_a_removal_or_of_power_are_reported() {
              down the stack",
         ),
     ] {
-        let (_kernel, driver) = load(service);
-        let device = driver.add_device().unwrap();
-        let said = common::bugcheck(device.remove()).message;
-        assert!(said.contains(part), "{service}: {said}");
+        let (_kernel, _driver, device) = added(service);
+        assert_stops(device.remove(), part);
     }
-    let (_kernel, driver) = load("fault-power");
-    let device = driver.add_device().unwrap();
-    let said = common::bugcheck(device.power_cycle()).message;
-    assert!(said.contains("returned STATUS_PENDING"), "{said}");
+    let (_kernel, _driver, device) = added("fault-power");
+    assert_stops(device.power_cycle(), "returned STATUS_PENDING");
 }
 
 #[test]
@@ -389,8 +386,7 @@ fn scripts_work_as_with_the_framework() {
 
 #[test]
 fn a_request_can_be_forwarded_with_a_routine_of_the_system() {
-    let (kernel, driver) = load("forward");
-    let device = driver.add_device().unwrap();
+    let (kernel, driver, device) = added("forward");
     assert_eq!(counts_of(&device)[0], (START, 1));
     leave(&kernel, driver, &device);
 }
@@ -495,28 +491,26 @@ fn a_device_has_properties() {
 
 #[test]
 fn a_remove_lock_that_is_held_or_not_is_reported() {
-    let (_kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (_kernel, _driver, device) = added("wdm-pnp");
     let file = device.open(CLIENT).unwrap();
     control(&file, commands::LEAK_LOCK, 0);
     file.close().unwrap();
     let said = common::bugcheck(device.remove()).message;
     assert!(said.contains("would wait forever for the remove lock"), "{said}");
     assert!(said.contains("and never released (1 in all)"), "{said}");
-    let (_kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (_kernel, _driver, device) = added("wdm-pnp");
     let file = device.open(CLIENT).unwrap();
-    let said = common::bugcheck(file.device_control(commands::WRONG_TAG, &[], 0)).message;
-    assert!(said.contains("not acquired with the tag 0x0000000000000000"), "{said}");
+    assert_stops(
+        file.device_control(commands::WRONG_TAG, &[], 0),
+        "not acquired with the tag 0x0000000000000000",
+    );
 }
 
 #[test]
 fn a_resource_is_acquired_in_a_critical_region() {
-    let (_kernel, driver) = load("wdm-pnp");
-    let device = driver.add_device().unwrap();
+    let (_kernel, _driver, device) = added("wdm-pnp");
     let file = device.open(CLIENT).unwrap();
     let good = file.device_control(commands::RESOURCE, &[1], 0).unwrap();
     assert_eq!(good.status, NtStatus::SUCCESS);
-    let said = common::bugcheck(file.device_control(commands::RESOURCE, &[0], 0)).message;
-    assert!(said.contains("outside a critical region"), "{said}");
+    assert_stops(file.device_control(commands::RESOURCE, &[0], 0), "outside a critical region");
 }

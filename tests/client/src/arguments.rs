@@ -1,298 +1,384 @@
-//! The arguments of the program as typed values.
+//! The command line.
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{ArgMatches, Error, error::ErrorKind};
+use clap::{
+    ArgAction, Args, Error, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
 use etl_file::Guid;
+use etw_sample_interface::PROVIDER_GROUP;
 use etw_scenarios::{Filter, Ids, Source};
 
-use crate::command_line::{self, Bytes};
+/// Controls ETW sessions, shows their events, and sends requests to the sample driver's device.
+#[derive(Debug, Parser)]
+#[command(
+    name = "etw-sample-client",
+    version,
+    after_help = "Controlling sessions and opening the sample device require administrator rights: run this from \
+                  an elevated prompt.\nCommands without --provider and --group apply to the sample driver's \
+                  provider."
+)]
+struct Client {
+    #[command(subcommand)]
+    action: Action,
+}
 
 /// The commands.
-#[derive(Debug)]
+#[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Runs scenarios.
+    /// Run the scenarios with the installed driver and report the results.
     Scenarios(ScenarioOptions),
-    /// Runs the probes of undocumented behavior.
+    /// Install the driver package and create the sample device.
+    Install {
+        /// The INF file of the driver package.
+        inf: PathBuf,
+    },
+    /// Remove the sample device and the driver package.
+    Uninstall {
+        /// The INF file of the driver package.
+        inf: PathBuf,
+    },
+    #[command(about = "Probe undocumented ETW behavior of this Windows with the driver \
+                       etw_probes_driver, and write the answers")]
     Probes(ProbeOptions),
-    /// Installs the driver package with this INF.
-    Install(PathBuf),
-    /// Removes the driver package with this INF.
-    Uninstall(PathBuf),
-    /// Shows events in real time.
+    /// Show events in real time or from a file, decoded by the system (TDH).
     Trace(TraceOptions),
-    /// Records events to a file.
+    /// Record events to an .etl file.
     Record(RecordOptions),
-    /// Sends a request to the device.
+    /// Send a request to the sample device.
+    #[command(subcommand)]
     Send(Request),
-    /// Shows the state of the driver.
+    /// Show whether the driver is loaded, its counters, and which sessions enable its provider.
     Status,
-    /// Enables a provider or group with a filter.
-    Enable(SourceInSession, Filter),
-    /// Disables a provider or group.
+    /// Enable a provider or group in a running session.
+    Enable(EnableOptions),
+    /// Disable a provider or group in a running session.
     Disable(SourceInSession),
-    /// Requests a state capture from a provider or group.
+    /// Ask a provider or group to write its state to a running session.
     CaptureState(SourceInSession),
-    /// Enables or disables the sample driver's group.
+    /// Enable the sample driver's provider group in a running session.
     Group(GroupOptions),
-    /// Sets or shows the disallow list of a session.
+    /// Set or show the providers that a session does not enable through their groups.
     Disallow(DisallowOptions),
 }
 
 /// The arguments of `scenarios`.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct ScenarioOptions {
-    /// The scenarios to run; an empty list means all.
+    /// Scenarios to run; all if none is named.
+    #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// True to list the scenarios instead of running them.
+    /// List the scenarios with the statement that each proves.
+    #[arg(long)]
     pub list: bool,
-    /// The file for the report in JSON.
+    /// Write the report as JSON.
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// The file for the report in `JUnit` XML.
+    #[arg(long, value_name = "FILE", help = "Write the report as JUnit XML")]
     pub junit: Option<PathBuf>,
     /// The folder for the sessions' files.
+    #[arg(long, value_name = "FOLDER", default_value = "scenario-traces")]
     pub traces: PathBuf,
 }
 
 /// The arguments of `probes`.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct ProbeOptions {
-    /// The probes to run; an empty list means all.
+    /// Probes to run; all if none is named.
+    #[arg(value_name = "PROBE")]
     pub ids: Vec<String>,
-    /// The probes not to run.
+    /// A probe not to run; can be repeated.
+    #[arg(long, value_name = "PROBE")]
     pub except: Vec<String>,
-    /// A file with earlier answers, to which the new answers are added.
-    pub with: Option<PathBuf>,
-    /// True to list the probes instead of running them.
+    /// List the probes.
+    #[arg(long)]
     pub list: bool,
-    /// The file for the answers.
+    /// The file to write the answers to, as JSON.
+    #[arg(long, value_name = "FILE", default_value = "answers.json")]
     pub out: PathBuf,
+    /// A file with earlier answers, to which the new answers are added.
+    #[arg(long, value_name = "FILE")]
+    pub with: Option<PathBuf>,
     /// The folder for the sessions' files.
+    #[arg(long, value_name = "FOLDER", default_value = "probe-traces")]
     pub traces: PathBuf,
 }
 
 /// The arguments of `trace`.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct TraceOptions {
-    /// True to print JSON instead of a table.
+    /// Print each event as a JSON object on its own line.
+    #[arg(long)]
     pub json: bool,
-    /// A manifest to decode with.
+    /// A manifest to decode with, in addition to the installed ones.
+    #[arg(long, value_name = "FILE")]
     pub man: Option<PathBuf>,
-    /// A recorded file to show instead of a live session.
+    /// Show the provider's events from this recorded file instead of a session.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seconds", "group"])]
     pub file: Option<PathBuf>,
-    /// The live session.
-    pub live: LiveSession,
+    /// The name of the session.
+    #[arg(long, default_value = "EtwSampleClient trace")]
+    pub session: String,
+    /// The events.
+    #[command(flatten)]
+    pub live: LiveEvents,
 }
 
 /// The arguments of `record`.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct RecordOptions {
     /// The file to record to.
+    #[arg(short, long, value_name = "FILE")]
     pub out: PathBuf,
-    /// The live session.
-    pub live: LiveSession,
+    /// The name of the session.
+    #[arg(long, default_value = "EtwSampleClient record")]
+    pub session: String,
+    /// The events.
+    #[command(flatten)]
+    pub live: LiveEvents,
 }
 
-/// A session that `trace` and `record` start.
-#[derive(Debug)]
-pub struct LiveSession {
-    /// The name of the session.
-    pub session: String,
+/// The events of a session that `trace` and `record` start.
+#[derive(Debug, Args)]
+pub struct LiveEvents {
     /// The provider or group that the session enables.
-    pub source: Source,
+    #[command(flatten)]
+    pub target: Target,
     /// The filter.
-    pub filter: Filter,
-    /// The duration; if there is none, Ctrl+C stops the session.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    /// Stop after this many seconds; without it, Ctrl+C stops.
+    #[arg(long, value_name = "N")]
     pub seconds: Option<u64>,
 }
 
+/// The arguments of `enable`.
+#[derive(Debug, Args)]
+pub struct EnableOptions {
+    /// The session and what it enables.
+    #[command(flatten)]
+    pub target: SourceInSession,
+    /// The filter.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+}
+
 /// A provider or group in a running session.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct SourceInSession {
     /// The name of the session.
     pub session: String,
     /// The provider or group.
-    pub source: Source,
+    #[command(flatten)]
+    pub target: Target,
 }
 
 /// The arguments of `group`.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct GroupOptions {
     /// The name of the session.
     pub session: String,
-    /// True to disable the group instead of enabling it.
+    /// Disable the group instead of enabling it.
+    #[arg(long)]
     pub off: bool,
     /// The filter.
-    pub filter: Filter,
+    #[command(flatten)]
+    pub filter: FilterOptions,
 }
 
 /// The arguments of `disallow`.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct DisallowOptions {
     /// The name of the session.
     pub session: String,
-    /// The providers to disallow.
+    /// The providers to disallow; without any, the current list is shown.
+    #[arg(value_name = "GUID", value_parser = parse_guid)]
     pub providers: Vec<Guid>,
-    /// True to clear the list.
+    /// Clear the list.
+    #[arg(long, conflicts_with = "providers")]
     pub none: bool,
 }
 
 /// The requests that the device serves.
-#[derive(Debug)]
+#[derive(Debug, Subcommand)]
 pub enum Request {
-    /// Returns a string, from a DPC if `dpc` is true.
-    Echo { text: String, dpc: bool },
-    /// Writes a string.
-    Write { text: String },
-    /// Reads at most `length` bytes.
-    Read { length: u32 },
-    /// Starts or stops the timer.
-    Timer { on: bool },
-    /// Makes the driver write `count` events.
-    Burst { count: u32, sender: u32 },
-    /// Makes the driver simulate reads.
-    Reads { local: u32, remote: u32 },
-    /// Waits for a wake request.
+    /// Send a string and print the bytes that the driver returns.
+    Echo {
+        /// The string to send.
+        text: String,
+        #[arg(long, help = "Make the driver complete the request in a DPC, at DISPATCH_LEVEL")]
+        dpc: bool,
+    },
+    /// Write a string that later reads return.
+    Write {
+        /// The string to send.
+        text: String,
+    },
+    /// Read the last written string.
+    Read {
+        /// The maximum number of bytes to read.
+        #[arg(value_name = "N")]
+        length: u32,
+    },
+    /// Start or stop the driver's periodic timer.
+    Timer {
+        /// The new state of the timer.
+        #[arg(
+            value_name = "STATE",
+            action = ArgAction::Set,
+            value_parser = PossibleValuesParser::new(["on", "off"]).map(|state| state == "on")
+        )]
+        on: bool,
+    },
+    /// Make the driver write a burst of events.
+    Burst {
+        /// The number of events.
+        #[arg(value_name = "N")]
+        count: u32,
+        /// The number that the events carry as their sender.
+        #[arg(value_name = "N", default_value_t = 0)]
+        sender: u32,
+    },
+    /// Make the driver simulate local and remote reads.
+    Reads {
+        /// The number of local reads.
+        #[arg(value_name = "N")]
+        local: u32,
+        /// The number of remote reads.
+        #[arg(value_name = "N")]
+        remote: u32,
+    },
+    /// Wait until `wake` is sent; Ctrl+C cancels the request.
     Wait,
-    /// Completes a waiting request.
+    /// Complete the `wait` request that has been pending longest.
     Wake,
-    /// Sends any control code.
-    Control { code: u32, input: Bytes, room: u32 },
+    /// Send a device control request with any control code.
+    Control {
+        /// The control code, such as 0x22e000.
+        #[arg(value_parser = parse_code)]
+        code: u32,
+        /// The input bytes, in hexadecimal.
+        #[arg(value_name = "HEX", default_value = "", value_parser = parse_bytes)]
+        input: Bytes,
+        /// The size of the output buffer.
+        #[arg(long, value_name = "BYTES", default_value_t = 0)]
+        room: u32,
+    },
+}
+
+/// The provider or group that a command applies to.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// A provider; the default is the sample driver's.
+    #[arg(long, value_name = "GUID", value_parser = parse_guid)]
+    provider: Option<Guid>,
+    /// A provider group instead of a provider; without a GUID, the sample driver's.
+    #[arg(
+        long,
+        value_name = "GUID",
+        num_args = 0..=1,
+        default_missing_value = PROVIDER_GROUP,
+        conflicts_with = "provider",
+        value_parser = parse_guid
+    )]
+    group: Option<Guid>,
+}
+
+impl Target {
+    /// Returns the provider or group.
+    pub fn source(&self) -> Source {
+        self.group.map_or_else(
+            || Source::Provider(self.provider.unwrap_or_else(etw_scenarios::provider)),
+            Source::Group,
+        )
+    }
+}
+
+/// The events that a session records.
+#[derive(Debug, Args)]
+pub struct FilterOptions {
+    /// The highest level to record: 1 critical, 2 error, 3 warning, 4 information, 5 verbose; 0 records all.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    level: u8,
+    /// Match-any: record events that have at least one of these keywords; 0 records all.
+    #[arg(long, value_name = "MASK", default_value = "0", value_parser = parse_mask)]
+    any: u64,
+    /// Match-all: record only events that also have all of these keywords.
+    #[arg(long, value_name = "MASK", default_value = "0", value_parser = parse_mask)]
+    all: u64,
+    /// Record only events with these ids.
+    #[arg(long, value_name = "ID,…", value_delimiter = ',', conflicts_with = "not_ids")]
+    ids: Option<Vec<u16>>,
+    /// Record only events with other ids.
+    #[arg(long, value_name = "ID,…", value_delimiter = ',')]
+    not_ids: Option<Vec<u16>>,
+}
+
+impl FilterOptions {
+    /// Returns the filter.
+    pub fn filter(&self) -> Filter {
+        let without = || self.not_ids.clone().map(Ids::Without);
+        let ids = self.ids.clone().map(Ids::Only).or_else(without);
+        Filter { level: self.level, any: self.any, all: self.all, ids }
+    }
+}
+
+/// Bytes that are specified in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bytes(pub Vec<u8>);
+
+fn parse_guid(text: &str) -> Result<Guid, String> {
+    text.trim_start_matches('#')
+        .parse()
+        .map_err(|_| format!("expected a GUID such as {}", etw_scenarios::provider()))
+}
+
+/// Parses a decimal number, or a hexadecimal number after 0x.
+fn parse_mask(text: &str) -> Result<u64, String> {
+    text.strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))
+        .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
+        .map_err(|error| format!("expected a number such as 3 or 0x3: {error}"))
+}
+
+fn parse_code(text: &str) -> Result<u32, String> {
+    parse_mask(text)
+        .ok()
+        .and_then(|code| u32::try_from(code).ok())
+        .ok_or_else(|| "expected a 32-bit control code such as 0x22e000".to_owned())
+}
+
+fn parse_bytes(text: &str) -> Result<Bytes, String> {
+    let digit = |unit: u8| char::from(unit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| match *pair {
+            [high, low] => Some(digit(high)? << 4 | digit(low)?),
+            _ => None,
+        })
+        .collect::<Option<Vec<u8>>>()
+        .map(Bytes)
+        .ok_or_else(|| "expected an even number of hexadecimal digits".to_owned())
 }
 
 /// Parses the program's arguments. The first argument is the program's name.
 pub fn parse<T: Into<OsString> + Clone>(
     arguments: impl IntoIterator<Item = T>,
 ) -> Result<Action, Error> {
-    let matches = command_line::command().try_get_matches_from(arguments)?;
-    let (name, matches) = matches.subcommand().ok_or_else(missing_command)?;
-    Ok(match name {
-        "scenarios" => Action::Scenarios(ScenarioOptions {
-            names: list(matches, "names"),
-            list: matches.get_flag("list"),
-            json: optional(matches, "json"),
-            junit: optional(matches, "junit"),
-            traces: value(matches, "traces")?,
-        }),
-        "probes" => Action::Probes(ProbeOptions {
-            ids: list(matches, "ids"),
-            except: list(matches, "except"),
-            with: optional(matches, "with"),
-            list: matches.get_flag("list"),
-            out: value(matches, "out")?,
-            traces: value(matches, "traces")?,
-        }),
-        "install" => Action::Install(value(matches, "inf")?),
-        "uninstall" => Action::Uninstall(value(matches, "inf")?),
-        "trace" => Action::Trace(TraceOptions {
-            json: matches.get_flag("json"),
-            man: optional(matches, "man"),
-            file: optional(matches, "file"),
-            live: live_session(matches)?,
-        }),
-        "record" => Action::Record(RecordOptions {
-            out: value(matches, "out")?,
-            live: live_session(matches)?,
-        }),
-        "send" => Action::Send(request(matches)?),
-        "status" => Action::Status,
-        "enable" => Action::Enable(source_in_session(matches)?, filter(matches)?),
-        "disable" => Action::Disable(source_in_session(matches)?),
-        "capture-state" => Action::CaptureState(source_in_session(matches)?),
-        "group" => Action::Group(GroupOptions {
-            session: value(matches, "session")?,
-            off: matches.get_flag("off"),
-            filter: filter(matches)?,
-        }),
-        "disallow" => Action::Disallow(DisallowOptions {
-            session: value(matches, "session")?,
-            providers: list(matches, "providers"),
-            none: matches.get_flag("none"),
-        }),
-        _ => return Err(missing_command()),
-    })
-}
-
-fn request(matches: &ArgMatches) -> Result<Request, Error> {
-    let (name, matches) = matches.subcommand().ok_or_else(missing_command)?;
-    Ok(match name {
-        "echo" => Request::Echo { text: value(matches, "text")?, dpc: matches.get_flag("dpc") },
-        "write" => Request::Write { text: value(matches, "text")? },
-        "read" => Request::Read { length: value(matches, "length")? },
-        "timer" => Request::Timer { on: value(matches, "run")? },
-        "burst" => {
-            Request::Burst { count: value(matches, "count")?, sender: value(matches, "sender")? }
-        }
-        "reads" => {
-            Request::Reads { local: value(matches, "local")?, remote: value(matches, "remote")? }
-        }
-        "wait" => Request::Wait,
-        "wake" => Request::Wake,
-        "control" => Request::Control {
-            code: value(matches, "code")?,
-            input: value(matches, "input")?,
-            room: value(matches, "room")?,
-        },
-        _ => return Err(missing_command()),
-    })
-}
-
-fn live_session(matches: &ArgMatches) -> Result<LiveSession, Error> {
-    Ok(LiveSession {
-        session: value(matches, "session")?,
-        source: source(matches),
-        filter: filter(matches)?,
-        seconds: optional(matches, "seconds"),
-    })
-}
-
-fn source_in_session(matches: &ArgMatches) -> Result<SourceInSession, Error> {
-    Ok(SourceInSession { session: value(matches, "session")?, source: source(matches) })
-}
-
-fn source(matches: &ArgMatches) -> Source {
-    optional(matches, "group").map_or_else(
-        || Source::Provider(optional(matches, "provider").unwrap_or_else(etw_scenarios::provider)),
-        Source::Group,
-    )
-}
-
-fn filter(matches: &ArgMatches) -> Result<Filter, Error> {
-    let ids = |name| matches.contains_id(name).then(|| list(matches, name));
-    Ok(Filter {
-        level: value(matches, "level")?,
-        any: value(matches, "any")?,
-        all: value(matches, "all")?,
-        ids: ids("ids").map(Ids::Only).or_else(|| ids("not-ids").map(Ids::Without)),
-    })
-}
-
-/// Returns the value of an argument that is required or has a default.
-fn value<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Result<T, Error> {
-    optional(matches, id).ok_or_else(|| {
-        Error::raw(
-            ErrorKind::MissingRequiredArgument,
-            format!("the argument \"{id}\" is missing\n"),
-        )
-    })
-}
-
-fn optional<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Option<T> {
-    matches.get_one(id).cloned()
-}
-
-/// Returns the values of an argument that can be repeated or omitted.
-fn list<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Vec<T> {
-    matches.get_many(id).into_iter().flatten().cloned().collect()
-}
-
-fn missing_command() -> Error {
-    Error::raw(ErrorKind::MissingSubcommand, "a command is missing\n")
+    Ok(Client::try_parse_from(arguments)?.action)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Client::command().debug_assert();
+    }
 
     /// Parses arguments that are separated by spaces.
     fn parse_line(line: &str) -> Result<Action, Error> {
@@ -303,24 +389,24 @@ mod tests {
     fn source_and_filter_are_parsed() {
         let action =
             parse_line("enable S --level 4 --any 0x30 --all 16 --not-ids 1,2 --group").unwrap();
-        let Action::Enable(target, filter) = action else {
+        let Action::Enable(EnableOptions { target, filter }) = action else {
             panic!("{action:?}");
         };
         assert_eq!(target.session, "S");
-        assert_eq!(target.source, Source::Group(etw_scenarios::group()));
+        assert_eq!(target.target.source(), Source::Group(etw_scenarios::group()));
         let expected = Filter { level: 4, any: 0x30, all: 16, ids: Some(Ids::Without(vec![1, 2])) };
-        assert_eq!(filter, expected);
+        assert_eq!(filter.filter(), expected);
     }
 
     #[test]
     fn defaults_are_the_documented_ones() {
         let action = parse_line("enable S").unwrap();
-        let Action::Enable(target, filter) = action else {
+        let Action::Enable(EnableOptions { target, filter }) = action else {
             panic!("{action:?}");
         };
-        assert_eq!(target.source, Source::Provider(etw_scenarios::provider()));
+        assert_eq!(target.target.source(), Source::Provider(etw_scenarios::provider()));
         let expected = Filter { level: 5, ..Filter::default() };
-        assert_eq!(filter, expected);
+        assert_eq!(filter.filter(), expected);
         let action = parse_line("send burst 3").unwrap();
         assert!(
             matches!(action, Action::Send(Request::Burst { count: 3, sender: 0 })),

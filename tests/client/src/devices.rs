@@ -59,7 +59,7 @@ impl Devices {
         let set = unsafe {
             SetupDiGetClassDevsW(ptr::null(), enumerator.as_ptr(), ptr::null_mut(), flags)
         };
-        let set = DeviceSet::of("SetupDiGetClassDevs", set)?;
+        let set = DeviceSet::from_result("SetupDiGetClassDevs", set)?;
         let members = set.with_hardware_id(hardware_id);
         Ok(Self { set, members })
     }
@@ -70,7 +70,7 @@ impl Devices {
         let (class, name) = class_of(inf)?;
         // SAFETY: the class's GUID is a local.
         let set = unsafe { SetupDiCreateDeviceInfoList(&raw const class, ptr::null_mut()) };
-        let set = DeviceSet::of("SetupDiCreateDeviceInfoList", set)?;
+        let set = DeviceSet::from_result("SetupDiCreateDeviceInfoList", set)?;
         let mut device = empty_device();
         // SAFETY: the set is open, the name ends with a NUL, and the structure contains its size.
         let made = unsafe {
@@ -156,7 +156,7 @@ pub fn copies_of(inf: &Path, folder: &Path) -> io::Result<Vec<PathBuf>> {
 struct DeviceSet(HDEVINFO);
 
 impl DeviceSet {
-    fn of(call: &'static str, set: HDEVINFO) -> Result<Self, Win32Error> {
+    fn from_result(call: &'static str, set: HDEVINFO) -> Result<Self, Win32Error> {
         if set == INVALID_HANDLE_VALUE as HDEVINFO {
             return Err(Win32Error::last(call));
         }

@@ -121,7 +121,7 @@ impl Host for Windows {
 
     fn stop_session(&mut self, session: Session) -> Result<Recording, HostError> {
         let (trace, lost) = stop(self.sessions.take(session.0)?)?;
-        Recording::of(&trace, lost)
+        Recording::from_trace(&trace, lost)
     }
 
     fn enable(

@@ -8,7 +8,6 @@
 compile_error!("the client is a Windows program; `cargo xtask client` cross-compiles it");
 
 mod arguments;
-mod command_line;
 mod commands;
 mod device;
 mod devices;

@@ -139,7 +139,7 @@ impl Host for Windows {
 
     fn stop_session(&mut self, session: Session) -> Result<Recorded, HostError> {
         let (trace, lost) = stop(self.sessions.take(session.0)?)?;
-        Recorded::of(&trace, lost)
+        Recorded::from_trace(&trace, lost)
     }
 
     fn enable(

@@ -139,7 +139,7 @@ impl Host for StandIn {
         self.sessions.take(session.0)?;
         let trace = Trace::open(&report.file)
             .map_err(|why| error(format!("{}: {why}", report.file.display())))?;
-        Recorded::of(&trace, u64::from(report.events_lost))
+        Recorded::from_trace(&trace, u64::from(report.events_lost))
     }
 
     fn enable(

@@ -172,7 +172,7 @@ impl Recording {
     /// # Errors
     ///
     /// Returns an error if the trace is damaged.
-    pub fn of(trace: &Trace, lost: u64) -> Result<Self, HostError> {
+    pub fn from_trace(trace: &Trace, lost: u64) -> Result<Self, HostError> {
         if let Some(damage) = trace.damages().first() {
             return Err(HostError::new(format!("the trace is damaged: {damage}")));
         }

@@ -197,7 +197,7 @@ impl Host for StandIn {
         self.sessions.take(session.0)?;
         let trace = Trace::open(&report.file)
             .map_err(|error| HostError::new(format!("{}: {error}", report.file.display())))?;
-        Recording::of(&trace, u64::from(report.events_lost))
+        Recording::from_trace(&trace, u64::from(report.events_lost))
     }
 
     fn enable(

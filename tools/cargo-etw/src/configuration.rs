@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use wdk_etw_build::{Configuration, configuration, package_folder};
 
 /// Returns the configuration for the package that contains a source file.
-pub fn of(source: &Path) -> Result<Configuration> {
+pub fn read(source: &Path) -> Result<Configuration> {
     let manifest = package_folder(source).join("Cargo.toml");
     if !manifest.is_file() {
         return Ok(configuration::of_driver([]));

@@ -40,7 +40,7 @@ pub struct Traces {
 
 impl Traces {
     /// Returns the information needed to decode the events of a kit's driver.
-    pub fn of(contents: &Contents) -> Self {
+    pub fn from_contents(contents: &Contents) -> Self {
         Self {
             image: contents.driver.folder.join(&contents.driver.sys),
             provider: contents.provider.as_ref().map(|(_, guid)| guid.clone()),

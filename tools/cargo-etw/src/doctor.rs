@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use driver_build::progress::step;
 
 use crate::{
-    at_hand::{self, AtHand},
     options::{is_json, message_format},
+    selected_driver::{self, SelectedDriver},
 };
 
 /// The programs that sign packages.
@@ -68,7 +68,7 @@ pub fn command() -> Command {
     let command = Command::new("doctor")
         .about("List which requirements for building, running and packaging are found and which are missing")
         .arg(message_format());
-    at_hand::arguments(command)
+    selected_driver::arguments(command)
 }
 
 /// Returns a command that installs an operating system package.
@@ -148,7 +148,7 @@ fn locked(lock: &str) -> Vec<(String, String)> {
 }
 
 /// Returns the driver's requirements.
-fn driver(driver: &AtHand) -> Vec<Requirement> {
+fn driver(driver: &SelectedDriver) -> Vec<Requirement> {
     let package = &driver.driver;
     let mut requirements = vec![Requirement::new(
         "driver",
@@ -187,6 +187,10 @@ fn driver(driver: &AtHand) -> Vec<Requirement> {
     // declaration.
     requirement.is_optional = declared.is_ok();
     requirements.push(requirement);
+    if let Ok(Some(remedy)) = driver.missing_resources() {
+        requirements
+            .push(Requirement::new("event resources", "run, package, Windows", None, &remedy));
+    }
     let inf = driver.inf();
     let (found, remedy) = match &inf {
         Ok(found) => {
@@ -200,7 +204,7 @@ fn driver(driver: &AtHand) -> Vec<Requirement> {
 }
 
 /// Returns the framework version in the driver's metadata, if it is supported.
-fn framework(driver: &AtHand) -> Requirement {
+fn framework(driver: &SelectedDriver) -> Requirement {
     if let Err(error) = driver.driver.check_model() {
         return Requirement::new("KMDF", "build, run", None, &error.to_string());
     }
@@ -225,7 +229,7 @@ fn framework(driver: &AtHand) -> Requirement {
 }
 
 /// Returns the versions of the WDK crates that the driver uses, if they are supported.
-fn crates(driver: &AtHand) -> Requirement {
+fn crates(driver: &SelectedDriver) -> Requirement {
     let supported = REPLACED.map(|one| format!("{} {}", one.name, one.version)).join(", ");
     let lock = driver.driver.workspace.join("Cargo.lock");
     let Ok(lock) = fs::read_to_string(lock) else {
@@ -262,8 +266,8 @@ fn crates(driver: &AtHand) -> Requirement {
 /// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let mut requirements = step("Looking for the tools", || Ok(machine()))?;
-    match AtHand::of(matches) {
-        Ok(at_hand) => requirements.extend(driver(&at_hand)),
+    match SelectedDriver::select(matches) {
+        Ok(selected) => requirements.extend(driver(&selected)),
         // The machine can be checked in any folder, unless the command line names a driver.
         Err(error) if matches.contains_id("package") || matches.contains_id("manifest-path") => {
             return Err(error);

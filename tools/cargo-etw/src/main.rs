@@ -4,7 +4,6 @@
 //! `trace`, which traces an installed driver on Windows.
 
 mod arguments;
-mod at_hand;
 mod build;
 mod completions;
 mod configuration;
@@ -19,6 +18,7 @@ mod package;
 mod recipes;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod run;
+mod selected_driver;
 mod source;
 mod trace;
 #[cfg(unix)]

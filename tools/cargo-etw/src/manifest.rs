@@ -21,15 +21,14 @@ use wdk_etw_build::{
     declaration::{self, Files},
     import, manifest_in, manifest_of_all, package_folder,
 };
-use wdk_etw_schema::Encoding;
 
 use crate::{
-    at_hand::{self, AtHand, Declaration},
     configuration,
     options::{
         file, flag, is_json, message_format, optional, optional_file, path, required, text,
         written_by,
     },
+    selected_driver::{self, Declaration, SelectedDriver},
 };
 
 /// The image name for manifests in which it is irrelevant.
@@ -94,9 +93,9 @@ pub fn command() -> Command {
         .about("Write, check, compile and import instrumentation manifests")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(at_hand::arguments(write))
-        .subcommand(at_hand::arguments(check))
-        .subcommand(at_hand::arguments(compile))
+        .subcommand(selected_driver::arguments(write))
+        .subcommand(selected_driver::arguments(check))
+        .subcommand(selected_driver::arguments(compile))
         .subcommand(import)
 }
 
@@ -151,7 +150,7 @@ fn is_source(path: &Path) -> bool {
 fn read(path: &Path, image: &str) -> Result<Manifest> {
     if is_source(path) {
         let files = Files { resources: image, messages: image };
-        return match manifest_in(path, &files, &configuration::of(path)?) {
+        return match manifest_in(path, &files, &configuration::read(path)?) {
             Ok((manifest, read)) => {
                 // The manifest that the declaration names is the last file.
                 let file = read.last().map_or(path, PathBuf::as_path);
@@ -173,7 +172,7 @@ pub fn of_declarations(declarations: &[Declaration], image: &str) -> Result<Mani
     }
     let sources: Vec<_> = declarations
         .iter()
-        .map(|one| Ok((one.path.clone(), configuration::of(&one.path)?)))
+        .map(|one| Ok((one.path.clone(), configuration::read(&one.path)?)))
         .collect::<Result<_>>()?;
     let files = Files { resources: image, messages: image };
     let (manifest, _) = manifest_of_all(&sources, &files)?;
@@ -192,7 +191,7 @@ fn write(matches: &ArgMatches) -> Result<()> {
             (read(&declaration, &image)?, source, out)
         }
         (declaration, out, image) => {
-            let driver = AtHand::of(matches)?;
+            let driver = SelectedDriver::select(matches)?;
             let image = image.unwrap_or_else(|| driver.installed());
             let out = match out {
                 Some(out) => out,
@@ -282,7 +281,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
     let (base, now, package) = if let (Some(base), Some(now)) = (&old_file, &named) {
         (from_file(base)?, from_file(now)?, None)
     } else {
-        let driver = AtHand::of(matches)?;
+        let driver = SelectedDriver::select(matches)?;
         let declarations = driver.declarations()?;
         let base = match &old_file {
             Some(path) => from_file(path)?,
@@ -331,13 +330,13 @@ fn from_file(path: &Path) -> Result<Compared> {
 
 /// Returns the manifest of the driver's declarations or, if there are none, of its image's
 /// resources.
-fn now(driver: &AtHand, declarations: &[Declaration]) -> Result<Compared> {
+fn now(driver: &SelectedDriver, declarations: &[Declaration]) -> Result<Compared> {
     if declarations.is_empty()
         && let Some(image) = driver.image()
     {
         return Ok(Compared {
             name: image.display().to_string(),
-            manifest: at_hand::described(&image)?,
+            manifest: selected_driver::described(&image)?,
         });
     }
     ensure!(
@@ -351,7 +350,11 @@ fn now(driver: &AtHand, declarations: &[Declaration]) -> Result<Compared> {
 
 /// Returns the driver's manifest in a git commit or, if it is not there, the manifest of its
 /// declarations in that commit.
-fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Result<Compared> {
+fn from_git(
+    driver: &SelectedDriver,
+    declarations: &[Declaration],
+    commit: &str,
+) -> Result<Compared> {
     let folder = driver.folder();
     let kept = driver.manifest()?;
     if !succeeds(
@@ -390,7 +393,7 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
         };
         let name = format!("{commit}:{}", driver.named(&one.path));
         let text = text_of(&bytes, &name)?;
-        let found = wdk_etw_schema::parse::source_in(&text, &configuration::of(&one.path)?)
+        let found = wdk_etw_schema::parse::source_in(&text, &configuration::read(&one.path)?)
             .with_context(|| format!("{name} is not a valid declaration"))?;
         providers.extend(found);
         names.push(name);
@@ -462,7 +465,7 @@ fn compile(matches: &ArgMatches) -> Result<()> {
         let made = read(&path, ANY_IMAGE)?;
         return compile_to(&made, &stem, &out.unwrap_or(usual), version);
     }
-    let driver = AtHand::of(matches)?;
+    let driver = SelectedDriver::select(matches)?;
     let out = out.unwrap_or_else(|| driver.driver.target.join("manifest"));
     let made = of_declarations(&driver.some_declarations()?, &driver.installed())?;
     compile_to(&made, &driver.driver.image, &out, version)
@@ -517,11 +520,4 @@ fn import(path: &Path, out: Option<&Path>) -> Result<()> {
         None => print!("{}", imported.source),
     }
     Ok(())
-}
-
-/// Returns whether a driver has events that can only be decoded with a manifest or resources.
-pub fn has_manifest_events(declarations: &[Declaration]) -> bool {
-    let providers = declarations.iter().flat_map(|one| &one.providers);
-    let mut events = providers.flat_map(|provider| &provider.events);
-    events.any(|event| event.encoding == Encoding::Manifest)
 }

@@ -1,6 +1,7 @@
 //! `cargo etw package`: builds a driver package for a test machine without the WDK.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -25,7 +26,6 @@ use serde_json::json;
 use driver_build::progress::step;
 
 use crate::{
-    at_hand::{self, AtHand, Declaration},
     build,
     inf::{
         self, check_text, description, driver_version, expected, framework,
@@ -34,6 +34,7 @@ use crate::{
     manifest,
     options::{is_json, message_format, optional, path, required, several, text},
     recipes::{Traced, profile_of},
+    selected_driver::{self, Declaration, SelectedDriver},
 };
 
 /// The operating system version in the catalog.
@@ -114,7 +115,7 @@ pub fn command() -> Command {
              folder]",
         ))
         .arg(message_format());
-    at_hand::arguments(command)
+    selected_driver::arguments(command)
 }
 
 /// Returns an image's machine type.
@@ -152,7 +153,7 @@ struct Architecture {
 }
 
 impl Architecture {
-    const fn of(machine: Machine) -> Self {
+    const fn from_machine(machine: Machine) -> Self {
         match machine {
             Machine::X64 => Self { inf: "amd64", system: "X64", catalog: "_v100_X64_Vb" },
             Machine::Arm64 => Self { inf: "arm64", system: "ARM64", catalog: "_v100_ARM64_Vb" },
@@ -177,7 +178,7 @@ struct Made {
 
 /// Builds the package.
 pub fn run(matches: &ArgMatches) -> Result<()> {
-    let driver = AtHand::of(matches)?;
+    let driver = SelectedDriver::select(matches)?;
     let requirements = inf::mode(matches, &driver)?;
     let file = match optional(matches, "inf")? {
         Some(inf) => inf,
@@ -195,7 +196,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     check_resources(&driver, &declarations, &image)?;
     let now = Timestamp::now();
     let stamp = Stamp {
-        architecture: Architecture::of(architecture).inf,
+        architecture: Architecture::from_machine(architecture).inf,
         framework: &framework(&driver).to_string(),
         // `inf2cat` rejects dates in the future, and uses UTC.
         date: &now.strftime("%m/%d/%Y").to_string(),
@@ -245,7 +246,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 }
 
 /// Returns the image that the command line names, or builds one.
-fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
+fn image(matches: &ArgMatches, driver: &SelectedDriver) -> Result<PathBuf> {
     if let Some(image) = optional(matches, "image")? {
         return Ok(image);
     }
@@ -258,19 +259,16 @@ fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
 
 /// Fails if the driver has events that can only be decoded with resources, and the image lacks
 /// them.
-fn check_resources(driver: &AtHand, declarations: &[Declaration], image: &Path) -> Result<()> {
-    if !manifest::has_manifest_events(declarations) {
+fn check_resources(
+    driver: &SelectedDriver,
+    declarations: &[Declaration],
+    image: &Path,
+) -> Result<()> {
+    if !selected_driver::has_manifest_events(declarations) {
         return Ok(());
     }
-    let described = at_hand::described(image).with_context(|| {
-        let file = declarations.first().map(|one| driver.named(&one.path));
-        format!(
-            "{} has events with ids, which Windows decodes with resources in the image; call \
-             `wdk_etw_build::compile(…)` in the driver's build.rs for {}",
-            driver.driver.package,
-            file.unwrap_or_default()
-        )
-    })?;
+    let described =
+        selected_driver::described(image).with_context(|| driver.no_resources(declarations))?;
     let providers = declarations.iter().flat_map(|one| &one.providers);
     for provider in providers {
         let has_events = provider
@@ -291,20 +289,23 @@ fn check_resources(driver: &AtHand, declarations: &[Declaration], image: &Path) 
 
 /// Warns about imported routines that belong to a static library of the WDK.
 fn check_imports(image: &[u8], path: &Path) {
-    let mut libraries: Vec<&str> = driver_build::STATIC_LIBRARIES
-        .into_iter()
-        .filter(|library| {
-            let name = library.as_bytes();
-            image.windows(name.len()).any(|bytes| bytes == name)
+    // The stand-ins import such routines as if from a module with the library's name.
+    let end = b".lib\0";
+    let libraries: BTreeSet<String> = (0..image.len())
+        .filter(|at| image[*at..].starts_with(end))
+        .map(|at| {
+            let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+            let length = image[..at].iter().rev().take_while(is_letter).count();
+            String::from_utf8_lossy(&image[at - length..at + 4]).into_owned()
         })
+        .filter(|name| name != ".lib")
         .collect();
-    libraries.sort_unstable();
     if !libraries.is_empty() {
         eprintln!(
             "warning: {} uses routines of {}, which Windows does not export, so Windows will not \
              load this image; build the driver with the WDK, which links these routines",
             path.display(),
-            libraries.join(" and ")
+            Vec::from_iter(libraries).join(" and ")
         );
     }
 }
@@ -350,7 +351,7 @@ fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Ex
 /// Signs the image and the catalog, and generates the files derived from the declaration.
 fn made(
     matches: &ArgMatches,
-    driver: &AtHand,
+    driver: &SelectedDriver,
     declarations: &[Declaration],
     image: &Path,
     stamped: &Stamped<'_>,
@@ -381,7 +382,7 @@ fn made(
         let catalog = Catalog {
             members: &members,
             hardware_ids: &hardware_ids,
-            system: Architecture::of(machine).catalog,
+            system: Architecture::from_machine(machine).catalog,
             versions: KERNEL_VERSION,
             version: catalog_version(matches)?,
         };
@@ -415,12 +416,12 @@ fn with_windows_lines(source: &Source) -> Vec<u8> {
 }
 
 /// Returns the manifest, if tools can need it, and the profile for Windows Performance Recorder.
-fn descriptions(driver: &AtHand, declarations: &[Declaration]) -> Result<Vec<Extra>> {
+fn descriptions(driver: &SelectedDriver, declarations: &[Declaration]) -> Result<Vec<Extra>> {
     let name = &driver.driver.image;
     let providers = declarations.iter().flat_map(|one| &one.providers);
     let traced: Vec<Traced> = providers.map(Traced::declared).collect();
     let mut files = Vec::new();
-    if manifest::has_manifest_events(declarations) {
+    if selected_driver::has_manifest_events(declarations) {
         let made = manifest::of_declarations(declarations, &driver.installed())?;
         let text = etw_manifest::write(&made, "Written by `cargo etw package`.");
         let what = "the provider's manifest, for tools that need one";
@@ -439,7 +440,7 @@ fn descriptions(driver: &AtHand, declarations: &[Declaration]) -> Result<Vec<Ext
 }
 
 /// Returns the commands that trace the driver, for the README.
-fn trace(driver: &AtHand) -> Result<String> {
+fn trace(driver: &SelectedDriver) -> Result<String> {
     let declarations = driver.declarations()?;
     let providers = declarations.iter().flat_map(|one| &one.providers);
     let mut lines = Vec::new();
@@ -471,7 +472,7 @@ fn trace(driver: &AtHand) -> Result<String> {
 /// Returns the files of the archive: text files, then the driver's files, then additional files.
 fn files(
     matches: &ArgMatches,
-    driver: &AtHand,
+    driver: &SelectedDriver,
     made: Made,
     machine: Machine,
 ) -> Result<Vec<(String, Vec<u8>)>> {
@@ -502,7 +503,7 @@ fn files(
         trace: &trace(driver)?,
         notes: &notes,
         oldest: if is_newer { "Windows 11 or Windows Server 2022" } else { "Windows 10 2004" },
-        system: Architecture::of(machine).system,
+        system: Architecture::from_machine(machine).system,
         catalog_version: catalog_version(matches)?,
     };
     let mut scripts = installed.files();

@@ -10,7 +10,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{
+    ArgMatches, Args, Command, FromArgMatches as _,
+    builder::{PossibleValuesParser, RangedI64ValueParser},
+    value_parser,
+};
 use driver_build::files;
 use driver_package::inf::{Inf, Section};
 use etw_vm::{
@@ -24,218 +28,132 @@ use etw_vm::{
 };
 
 use crate::{
-    at_hand,
     decoded::Traces,
     inf::source::{hardware_ids, read_source, services},
-    options::{flag, optional, path, required, several, text},
-    tracer,
+    selected_driver, tracer,
 };
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Returns an argument for a number.
-fn number(name: &'static str, unit: &'static str, help: &'static str) -> Arg {
-    text(name, unit, help).value_parser(value_parser!(u32).range(1..))
+/// Install Windows in QEMU unattended, and run a driver's test stages there.
+///
+/// The first run with an installation image installs it, and keeps the disk as a base image. Each run uses an
+/// overlay of that image, and copies all results of the stages to the host. The exit code is 0 if every stage
+/// passed or was skipped, 1 if a stage did not pass, and 3 if the machine hung, was stopped, or ended before
+/// its plan was complete.
+#[derive(Debug, Args)]
+struct Options {
+    /// The installation image: Windows 10 22H2, Windows 11 24H2, Windows Server 2022 or 2025, x64, including
+    /// evaluation images.
+    #[arg(long, value_name = "FILE")]
+    iso: PathBuf,
+    /// The version of Windows in the image [default: derived from the file name].
+    #[arg(long, value_name = "NAME", value_parser = Windows::ALL.map(Windows::name))]
+    windows: Option<String>,
+    /// The edition's index in the image [default: 1; for consumer images 6, Pro; for servers 2, Standard with
+    /// Desktop Experience].
+    #[arg(long, value_name = "INDEX", value_parser = number())]
+    image: Option<u32>,
+    /// The image's language.
+    #[arg(long, value_name = "NAME", default_value = "en-US")]
+    language: String,
+    /// The product key, or `none` [default: none for evaluation and volume images; for others, the setup key
+    /// that Microsoft publishes for the edition, which does not activate Windows].
+    #[arg(long, value_name = "KEY")]
+    product_key: Option<String>,
+    /// The driver's package: a folder or a .zip file with .sys, .inf, .cat and .cer [default: made as with
+    /// `cargo etw package`].
+    #[arg(long, value_name = "PACKAGE")]
+    driver: Option<PathBuf>,
+    /// The same driver, packaged by the WDK.
+    #[arg(long, value_name = "FOLDER")]
+    package_wdk: Option<PathBuf>,
+    /// The same driver with a version 2 catalog, a folder or a .zip file: the install stage tries both.
+    #[arg(long, value_name = "PACKAGE")]
+    package_catalog_2: Option<PathBuf>,
+    /// The package of a driver that probes Windows.
+    #[arg(long, value_name = "PACKAGE")]
+    probe: Option<PathBuf>,
+    /// A program that uses the driver's device, with the commands `install INF`, `uninstall INF`, `status` and
+    /// `scenarios`; docs/vm-guide.md lists everything that the stages call [default: scripts install the
+    /// package, the driver's device is restarted so that it writes events, and the stages `scenarios` and
+    /// `probe` are skipped].
+    #[arg(long, value_name = "FILE")]
+    client: Option<PathBuf>,
+    /// cargo-etw.exe, built for Windows, which the stages use to trace and decode events without a client, or
+    /// `none` [default: built from the source of this program, unless a client is named].
+    #[arg(long, value_name = "FILE")]
+    tracer: Option<PathBuf>,
+    /// The recipes of a guide, as data [default: from the driver's declaration or image].
+    #[arg(long, value_name = "FILE")]
+    recipes: Option<PathBuf>,
+    /// A folder with other scripts for the stages, such as install.ps1 for the install stage.
+    #[arg(long, value_name = "FOLDER")]
+    stages: Option<PathBuf>,
+    /// Run only this stage, with `install` before it if it needs the driver; can be repeated.
+    #[arg(long, value_name = "STAGE", value_parser = PossibleValuesParser::new(kit::stage_names()))]
+    only: Vec<String>,
+    /// Run only the stages without Driver Verifier, or only those with it [default: both].
+    #[arg(long, value_parser = [kit::PLAIN, kit::VERIFIER])]
+    leg: Option<String>,
+    /// The folder for the results; the results of a previous run are replaced.
+    #[arg(long, value_name = "FOLDER", default_value = "vm-results")]
+    out: PathBuf,
+    /// Keep the disks of the run.
+    #[arg(long)]
+    keep: bool,
+    /// Show the virtual machine for manual work, without running stages.
+    #[arg(long)]
+    connect: bool,
+    /// Create the base image, without running stages.
+    #[arg(long, conflicts_with = "connect")]
+    install_only: bool,
+    /// The time limit for the installation and for the run [default: from the plan].
+    #[arg(long, value_name = "MINUTES", value_parser = number())]
+    timeout: Option<u32>,
+    /// The time without a message after which the machine counts as hung [default: 360 in a run; six times as
+    /// long without virtualization].
+    #[arg(long, value_name = "SECONDS", value_parser = number())]
+    silence: Option<u32>,
+    /// QEMU's program.
+    #[arg(long, value_name = "PROGRAM", default_value = "qemu-system-x86_64")]
+    qemu: PathBuf,
+    /// An additional QEMU argument; can be repeated.
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    qemu_arg: Vec<OsString>,
+    /// The accelerator; auto selects the first that runs a guest on this machine. Can be repeated: if no
+    /// installation starts with one, the next is used.
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = ["auto", "kvm-hyperv", "kvm", "tcg"])]
+    accelerator: Vec<String>,
+    /// The machine's firmware.
+    #[arg(long, value_name = "NAME", default_value = "uefi", value_parser = ["uefi", "bios"])]
+    firmware: String,
+    /// The number of processors.
+    #[arg(long, value_name = "N", default_value = "2", value_parser = number())]
+    processors: u32,
+    /// The memory; with 8192 or more, Windows may turn memory integrity on.
+    #[arg(long, value_name = "MIB", default_value = "4096", value_parser = number())]
+    memory: u32,
+    /// The size of the system disk, which grows as needed.
+    #[arg(long, value_name = "GIB", default_value = "64", value_parser = number())]
+    disk: u32,
+    /// The size of the results disk, which grows as needed.
+    #[arg(long, value_name = "MIB", default_value = "8192", value_parser = number())]
+    results: u32,
+    /// The folder of base images [default: wdk-etw/vm in the user's cache folder].
+    #[arg(long, value_name = "FOLDER")]
+    images: Option<PathBuf>,
+}
+
+/// Returns a parser for numbers that are not 0.
+fn number() -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(1..)
 }
 
 /// Returns the command line.
 pub fn command() -> Command {
-    let command = Command::new("vm")
-        .about("Install Windows in QEMU unattended, and run a driver's test stages there")
-        .long_about(
-            "Install Windows in QEMU unattended, and run a driver's test stages there.\n\n\
-             The first run with an installation image installs it, and keeps the disk as a base \
-             image. Each run uses an overlay of that image, and copies all results of the stages \
-             to the host. The exit code is 0 if every stage passed or was skipped, 1 if a stage \
-             did not pass, and 3 if the machine hung, was stopped, or ended before its plan was \
-             complete.",
-        )
-        .arg(
-            path(
-                "iso",
-                "FILE",
-                "The installation image: Windows 10 22H2, Windows 11 24H2, Windows Server 2022 or \
-                 2025, x64, including evaluation images",
-            )
-            .required(true),
-        )
-        .arg(
-            text(
-                "windows",
-                "NAME",
-                "The version of Windows in the image [default: derived from the file name]",
-            )
-            .value_parser(Windows::ALL.map(Windows::name)),
-        )
-        .arg(number(
-            "image",
-            "INDEX",
-            "The edition's index in the image [default: 1; for consumer images 6, Pro; for \
-             servers 2, Standard with Desktop Experience]",
-        ))
-        .arg(text("language", "NAME", "The image's language").default_value("en-US"))
-        .arg(text(
-            "product-key",
-            "KEY",
-            "The product key, or `none` [default: none for evaluation and volume images; for \
-             others, the setup key that Microsoft publishes for the edition, which does not \
-             activate Windows]",
-        ));
-    at_hand::arguments(machine(limits(stages(command))))
-}
-
-/// Adds the arguments for the driver and its stages.
-fn stages(command: Command) -> Command {
-    command
-        .arg(path(
-            "driver",
-            "PACKAGE",
-            "The driver's package: a folder or a .zip file with .sys, .inf, .cat and .cer [default: \
-             made as with `cargo etw package`]",
-        ))
-        .arg(path(
-            "package-wdk",
-            "FOLDER",
-            "The same driver, packaged by the WDK",
-        ))
-        .arg(path(
-            "package-catalog-2",
-            "PACKAGE",
-            "The same driver with a version 2 catalog, a folder or a .zip file: the install stage \
-             tries both",
-        ))
-        .arg(path(
-            "probe",
-            "PACKAGE",
-            "The package of a driver that probes Windows",
-        ))
-        .arg(path(
-            "client",
-            "FILE",
-            "A program that uses the driver's device, with the commands `install INF`, `uninstall INF`, \
-             `status` and `scenarios`; docs/vm-guide.md lists everything that the stages call [default: scripts \
-             install the package, the driver's device is restarted so that it writes events, and the stages \
-             `scenarios` and `probe` are skipped]",
-        ))
-        .arg(path(
-            "tracer",
-            "FILE",
-            "cargo-etw.exe, built for Windows, which the stages use to trace and decode events \
-             without a client, or `none` [default: built from the source of this program, unless \
-             a client is named]",
-        ))
-        .arg(path(
-            "recipes",
-            "FILE",
-            "The recipes of a guide, as data [default: from the driver's declaration or image]",
-        ))
-        .arg(path(
-            "stages",
-            "FOLDER",
-            "A folder with other scripts for the stages, such as install.ps1 for the install stage",
-        ))
-        .arg(
-            text(
-                "only",
-                "STAGE",
-                "Run only this stage, with `install` before it if it needs the driver; can be \
-                 repeated",
-            )
-            .action(ArgAction::Append)
-            .value_parser(kit::stage_names()),
-        )
-        .arg(
-            text(
-                "leg",
-                "LEG",
-                "Run only the stages without Driver Verifier, or only those with it [default: both]",
-            )
-            .value_parser([kit::PLAIN, kit::VERIFIER]),
-        )
-}
-
-/// Adds the arguments for the results and the time limits.
-fn limits(command: Command) -> Command {
-    command
-        .arg(
-            path(
-                "out",
-                "FOLDER",
-                "The folder for the results; the results of a previous run are replaced",
-            )
-            .default_value("vm-results"),
-        )
-        .arg(flag(
-            "keep",
-            "Keep the disks of the run",
-        ))
-        .arg(flag(
-            "connect",
-            "Show the virtual machine for manual work, without running stages",
-        ))
-        .arg(flag("install-only", "Create the base image, without running stages").conflicts_with("connect"))
-        .arg(number(
-            "timeout",
-            "MINUTES",
-            "The time limit for the installation and for the run [default: from the plan]",
-        ))
-        .arg(number(
-            "silence",
-            "SECONDS",
-            "The time without a message after which the machine counts as hung [default: 360 in a run; six \
-             times as long without virtualization]",
-        ))
-}
-
-/// Adds the arguments for QEMU and the virtual machine.
-fn machine(command: Command) -> Command {
-    command
-        .arg(path("qemu", "PROGRAM", "QEMU's program").default_value("qemu-system-x86_64"))
-        .arg(
-            text("qemu-arg", "ARGUMENT", "An additional QEMU argument; can be repeated")
-                .action(ArgAction::Append)
-                .allow_hyphen_values(true)
-                .value_parser(value_parser!(OsString)),
-        )
-        .arg(
-            text(
-                "accelerator",
-                "NAME",
-                "The accelerator; auto selects the first that runs a guest on this machine. Can \
-                 be repeated: if no installation starts with one, the next is used",
-            )
-            .action(ArgAction::Append)
-            .default_value("auto")
-            .value_parser(["auto", "kvm-hyperv", "kvm", "tcg"]),
-        )
-        .arg(
-            text("firmware", "NAME", "The machine's firmware")
-                .default_value("uefi")
-                .value_parser(["uefi", "bios"]),
-        )
-        .arg(number("processors", "N", "The number of processors").default_value("2"))
-        .arg(
-            number(
-                "memory",
-                "MIB",
-                "The memory; with 8192 or more, Windows may turn memory integrity on",
-            )
-            .default_value("4096"),
-        )
-        .arg(
-            number("disk", "GIB", "The size of the system disk, which grows as needed")
-                .default_value("64"),
-        )
-        .arg(
-            number("results", "MIB", "The size of the results disk, which grows as needed")
-                .default_value("8192"),
-        )
-        .arg(path(
-            "images",
-            "FOLDER",
-            "The folder of base images [default: wdk-etw/vm in the user's cache folder]",
-        ))
+    selected_driver::arguments(Options::augment_args(Command::new("vm")))
 }
 
 /// Prints a progress line.
@@ -245,50 +163,43 @@ fn tell(line: &str) {
 
 /// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let is_connect = matches.get_flag("connect");
-    let is_install = matches.get_flag("install-only");
+    let mut options = Options::from_arg_matches(matches)?;
     let temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let only: Vec<String> = several(matches, "only");
-    let leg: Option<String> = optional(matches, "leg")?;
-    let plan = kit::plan(&only, leg.as_deref())?;
-    let program = qemu::find(&required::<PathBuf>(matches, "qemu")?)?;
-    let contents =
-        if is_install { None } else { Some(contents(matches, &plan, temporary.path())?) };
-    if let Some(contents) = contents.as_ref().filter(|_| !is_connect) {
+    let plan = kit::plan(&options.only, options.leg.as_deref())?;
+    let program = qemu::find(&options.qemu)?;
+    let contents = if options.install_only {
+        None
+    } else {
+        Some(contents(&mut options, matches, &plan, temporary.path())?)
+    };
+    if let Some(contents) = contents.as_ref().filter(|_| !options.connect) {
         // A stage without a script is reported before the installation, which takes an hour.
         contents.files(&plan, 1)?;
     }
-    let (accelerator, alternatives) = accelerators(matches, &program)?;
+    let (accelerator, alternatives) = accelerators(&options.accelerator, &program)?;
     tell(&format!("Using {} ({})", program.display(), accelerator.name()));
     let mut settings = Settings {
         program,
         accelerator,
-        processors: required(matches, "processors")?,
-        memory: required(matches, "memory")?,
-        extra: several(matches, "qemu-arg"),
+        processors: options.processors,
+        memory: options.memory,
+        extra: options.qemu_arg,
     };
-    let minutes: Option<u32> = optional(matches, "timeout")?;
-    let total = minutes.map(|count| Duration::from_secs(u64::from(count) * 60));
-    let seconds: Option<u32> = optional(matches, "silence")?;
-    let silence = seconds.map(|count| Duration::from_secs(count.into()));
-    let iso: PathBuf = required(matches, "iso")?;
-    let windows: Option<String> = optional(matches, "windows")?;
+    let total = options.timeout.map(|count| Duration::from_secs(u64::from(count) * 60));
+    let silence = options.silence.map(|count| Duration::from_secs(count.into()));
     let answer = install::answer(
-        &iso,
-        windows.as_deref().and_then(Windows::named),
-        optional(matches, "image")?,
-        &required::<String>(matches, "language")?,
-        required::<String>(matches, "firmware")? == "uefi",
-        optional::<String>(matches, "product-key")?.as_deref(),
+        &options.iso,
+        options.windows.as_deref().and_then(Windows::named),
+        options.image,
+        &options.language,
+        options.firmware == "uefi",
+        options.product_key.as_deref(),
     )?;
     let installation = Installation {
-        iso,
+        iso: options.iso,
         answer,
-        images: match optional(matches, "images")? {
-            Some(images) => images,
-            None => images()?,
-        },
-        disk: u64::from(required::<u32>(matches, "disk")?) * GIB,
+        images: options.images.map_or_else(images, Ok)?,
+        disk: u64::from(options.disk) * GIB,
         settings: settings.clone(),
         alternatives: alternatives.clone(),
         silence,
@@ -301,44 +212,41 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         settings.accelerator = installed;
     }
     tell(&format!("Base image: {} ({})", base.image.display(), base.system));
-    let keep = matches.get_flag("keep");
-    if is_connect {
-        run::connect(&base, &settings, contents.as_ref(), keep, &tell)?;
+    if options.connect {
+        run::connect(&base, &settings, contents.as_ref(), options.keep, &tell)?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(contents) = contents else {
         return Ok(ExitCode::SUCCESS);
     };
-    let out: PathBuf = required(matches, "out")?;
-    let decoded = Traces::of(&contents);
+    let decoded = Traces::from_contents(&contents);
     let run = Run {
         settings,
         plan,
         contents,
-        out: out.clone(),
-        results: u64::from(required::<u32>(matches, "results")?) * MIB,
-        keep,
+        out: options.out.clone(),
+        results: u64::from(options.results) * MIB,
+        keep: options.keep,
         silence,
         total,
     };
     let examine = |out: &Path, report: &mut Report| decoded.examine(out, report);
     let report = run.run(&base, &examine, &tell)?;
     print!("{}", report.table());
-    println!("results: {}", out.display());
+    println!("results: {}", options.out.display());
     Ok(ExitCode::from(report.exit_code()))
 }
 
 /// Returns the accelerator to use, and the alternatives to try if it cannot start a guest.
-fn accelerators(matches: &ArgMatches, program: &Path) -> Result<(Accelerator, Vec<Accelerator>)> {
-    let names: Vec<String> = several(matches, "accelerator");
-    if names.is_empty() || names.iter().any(|name| name == "auto") {
+fn accelerators(names: &[String], program: &Path) -> Result<(Accelerator, Vec<Accelerator>)> {
+    if names.iter().any(|name| name == "auto") {
         let found = accelerator::find(program)?;
         let after = Accelerator::ALL.into_iter().skip_while(|one| *one != found);
         return Ok((found, after.skip(1).collect()));
     }
     let mut chosen = Vec::new();
     for name in names {
-        let one = Accelerator::ALL.into_iter().find(|one| one.name() == name);
+        let one = Accelerator::ALL.into_iter().find(|one| one.name() == *name);
         chosen.push(one.with_context(|| format!("unknown accelerator {name}"))?);
     }
     Ok((chosen.remove(0), chosen))
@@ -362,18 +270,15 @@ const TRACING: [&str; 4] = ["recipes", "boot", "booted", "decode"];
 
 /// Returns the program that traces without a client: from the command line or, if a planned stage
 /// needs it, this program built for Windows. If the build fails, the stages run without it.
-fn tracer(matches: &ArgMatches, plan: &[Stage]) -> Result<Option<PathBuf>> {
-    if let Some(named) = optional::<PathBuf>(matches, "tracer")? {
-        return Ok((named.as_os_str() != "none").then_some(named));
+fn tracer(options: &Options, plan: &[Stage]) -> Result<Option<PathBuf>> {
+    if let Some(named) = &options.tracer {
+        return Ok((named.as_os_str() != "none").then(|| named.clone()));
     }
     let traces = |stage: &Stage| TRACING.contains(&stage.id.stage.as_str());
-    if matches.contains_id("client") || !plan.iter().any(traces) {
+    if options.client.is_some() || !plan.iter().any(traces) {
         return Ok(None);
     }
-    let folder = match optional(matches, "images")? {
-        Some(folder) => folder,
-        None => images()?,
-    };
+    let folder = options.images.clone().map_or_else(images, Ok)?;
     tell("Building cargo-etw for Windows, which traces the driver there");
     match tracer::build(&folder) {
         Ok(program) => Ok(Some(program)),
@@ -389,9 +294,14 @@ fn tracer(matches: &ArgMatches, plan: &[Stage]) -> Result<Option<PathBuf>> {
 
 /// Returns the recipes: from the command line, or generated for the driver. If no provider is
 /// declared or described, the stages that run recipes are skipped.
-fn recipes(matches: &ArgMatches, driver: &Package, temporary: &Path) -> Result<Option<PathBuf>> {
-    if let Some(named) = optional(matches, "recipes")? {
-        return Ok(Some(named));
+fn recipes(
+    options: &Options,
+    matches: &ArgMatches,
+    driver: &Package,
+    temporary: &Path,
+) -> Result<Option<PathBuf>> {
+    if options.recipes.is_some() {
+        return Ok(options.recipes.clone());
     }
     let data = temporary.join("recipes.json");
     let mut command = this_program("recipes", matches)?;
@@ -401,7 +311,7 @@ fn recipes(matches: &ArgMatches, driver: &Package, temporary: &Path) -> Result<O
     command.arg("--text").arg(temporary.join("tracing.md"));
     let profile = Path::new(&driver.sys).with_extension("wprp");
     command.arg("--profile").arg(temporary.join(profile));
-    if matches.contains_id("driver") {
+    if options.driver.is_some() {
         command.arg("--image").arg(driver.folder.join(&driver.sys));
     }
     let output = command.output().context("cannot run `cargo etw recipes`")?;
@@ -428,27 +338,30 @@ fn this_program(name: &str, matches: &ArgMatches) -> Result<Process> {
 }
 
 /// Returns the kit's contents.
-fn contents(matches: &ArgMatches, plan: &[Stage], temporary: &Path) -> Result<Contents> {
-    let given: Option<PathBuf> = optional(matches, "driver")?;
-    let archive = match given {
-        Some(path) => path,
+fn contents(
+    options: &mut Options,
+    matches: &ArgMatches,
+    plan: &[Stage],
+    temporary: &Path,
+) -> Result<Contents> {
+    let archive = match &options.driver {
+        Some(path) => path.clone(),
         None => packaged(matches, temporary)?,
     };
     let driver = package(&archive, &temporary.join("package"))?;
-    let provider = provider(&driver.folder)?;
-    let probe: Option<PathBuf> = optional(matches, "probe")?;
-    let probe = probe.map(|path| package(&path, &temporary.join("probe")));
-    let catalog_2: Option<PathBuf> = optional(matches, "package-catalog-2")?;
-    let catalog_2 = catalog_2.map(|path| package(&path, &temporary.join("package-catalog-2")));
+    let unpacked = |path: &Option<PathBuf>, name: &str| {
+        path.as_ref().map(|path| package(path, &temporary.join(name))).transpose()
+    };
     Ok(Contents {
-        provider,
-        package_catalog_2: catalog_2.transpose()?.map(|package| package.folder),
-        package_wdk: optional(matches, "package-wdk")?,
-        probe: probe.transpose()?,
-        client: optional(matches, "client")?,
-        tracer: tracer(matches, plan)?,
-        recipes: recipes(matches, &driver, temporary)?,
-        stages: optional(matches, "stages")?,
+        provider: provider(&driver.folder)?,
+        package_catalog_2: unpacked(&options.package_catalog_2, "package-catalog-2")?
+            .map(|package| package.folder),
+        probe: unpacked(&options.probe, "probe")?,
+        tracer: tracer(options, plan)?,
+        recipes: recipes(options, matches, &driver, temporary)?,
+        package_wdk: options.package_wdk.take(),
+        client: options.client.take(),
+        stages: options.stages.take(),
         driver,
     })
 }

@@ -11,6 +11,7 @@
 //! - [`files`] reads and writes files with errors that name the files.
 //! - [`process`] runs other programs, and [`progress`] shows the progress of steps.
 
+mod c_tools;
 mod config;
 mod dependencies;
 pub mod driver;
@@ -25,7 +26,3 @@ pub mod progress;
 pub mod standin;
 pub mod toolchain;
 mod version;
-
-/// The WDK's static libraries. The stand-ins import their routines as if from a module, so that a
-/// driver that uses them can be linked; Windows does not load such an image.
-pub const STATIC_LIBRARIES: [&str; 2] = ["usbdex.lib", "vhfkm.lib"];

@@ -25,15 +25,23 @@ const LINKER: &str = "WDK_ETW_LINKER";
 /// contains it.
 const NAME: &str = "lld-link";
 
+/// The name under which this program makes static libraries.
+pub const LIBRARIAN: &str = "llvm-lib";
+
 /// The working folder of the linker according to the PDB.
 const FOLDER: &str = "/pdbsourcepath:C:\\src";
 
 /// The linker options that name an output file.
 const OUTPUTS: [&str; 4] = ["/OUT", "/IMPLIB", "/PDB", "/MAP"];
 
-/// Writes the file that rustc runs as the linker: this program, under a name that rustc recognizes.
-fn program(folder: &Path) -> Result<PathBuf> {
-    let link = folder.join(format!("{NAME}{}", env::consts::EXE_SUFFIX));
+/// Writes a file that acts as a linker or librarian: this program, under a name that rustc or build
+/// scripts recognize.
+///
+/// # Errors
+///
+/// Fails if the file cannot be written.
+pub fn program(folder: &Path, name: &str) -> Result<PathBuf> {
+    let link = folder.join(format!("{name}{}", env::consts::EXE_SUFFIX));
     // Copies the program, because a cargo build with other features replaces its file. `/proc`
     // refers to the running program even then.
     let proc = Path::new("/proc/self/exe");
@@ -43,7 +51,7 @@ fn program(folder: &Path) -> Result<PathBuf> {
         env::current_exe().context("cannot find the path of this program")?
     };
     // Writes the file under another name first, because the linker may be running.
-    let new = folder.join(format!("{NAME}.{}", std::process::id()));
+    let new = folder.join(format!("{name}.{}", std::process::id()));
     fs::create_dir_all(folder)
         .and_then(|()| fs::copy(this, &new))
         .and_then(|_bytes| fs::rename(&new, &link))
@@ -62,7 +70,7 @@ fn program(folder: &Path) -> Result<PathBuf> {
 pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> Result<()> {
     let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
     if cfg!(unix) {
-        cargo.env(variable, program(folder)?).env(LINKER, linker);
+        cargo.env(variable, program(folder, NAME)?).env(LINKER, linker);
     } else {
         cargo.env(variable, linker);
     }
@@ -75,10 +83,15 @@ pub fn run_if_asked() -> Option<ExitCode> {
     let linker = env::var_os(LINKER)?;
     let mut arguments = env::args_os();
     // A build script inherits the variable and can run this program for another purpose.
-    if !is_linker(&arguments.next()?) {
+    let program = arguments.next()?;
+    let is_librarian = has_stem(&program, LIBRARIAN);
+    if !is_librarian && !has_stem(&program, NAME) {
         return None;
     }
-    Some(match link(&linker, &arguments.collect::<Vec<_>>()) {
+    let arguments: Vec<OsString> = arguments.collect();
+    let result =
+        if is_librarian { make_library(&linker, &arguments) } else { link(&linker, &arguments) };
+    Some(match result {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -87,9 +100,20 @@ pub fn run_if_asked() -> Option<ExitCode> {
     })
 }
 
-/// Returns whether a program was started under the linker's name.
-fn is_linker(program: &OsStr) -> bool {
-    Path::new(program).file_stem().is_some_and(|stem| stem == NAME)
+/// Returns whether a program was started under a name.
+fn has_stem(program: &OsStr, name: &str) -> bool {
+    Path::new(program).file_stem().is_some_and(|stem| stem == name)
+}
+
+/// Makes a static library with the linker, which is also a librarian.
+fn make_library(linker: &OsStr, arguments: &[OsString]) -> Result<ExitCode> {
+    let mut command = Command::new(linker);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::arg0(&mut command, NAME);
+    let status = command.arg("/lib").args(arguments).status();
+    let status = status
+        .with_context(|| format!("cannot start the linker {} as a librarian", linker.display()))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A linker's command line with relative names.
@@ -106,9 +130,12 @@ impl Plan {
     /// Plans a link; `exists` returns whether a path exists.
     fn new(arguments: &[OsString], exists: impl Fn(&Path) -> bool) -> Self {
         let mut plan = Self::default();
+        let folders: Vec<&Path> = arguments.iter().filter_map(|one| search_folder(one)).collect();
         for argument in arguments {
+            let library = library(argument, &folders);
+            let argument = library.as_ref().map_or(argument.as_os_str(), |path| path.as_os_str());
             let changed = plan.change(argument, &exists);
-            plan.arguments.push(changed.unwrap_or_else(|| argument.clone()));
+            plan.arguments.push(changed.unwrap_or_else(|| argument.to_owned()));
         }
         plan
     }
@@ -146,6 +173,25 @@ impl Plan {
         self.inputs.push((name.clone(), path.to_owned()));
         name
     }
+}
+
+/// Returns the folder that a linker option adds to those that are searched for libraries.
+fn search_folder(argument: &OsStr) -> Option<&Path> {
+    let (option, folder) = argument.to_str()?.split_once(':')?;
+    option.eq_ignore_ascii_case("/LIBPATH").then(|| Path::new(folder))
+}
+
+/// Returns the path of a library that an argument names, such as `fltMgr.lib`, if its spelling
+/// differs from the file's: on Windows, upper and lower case in file names are the same.
+fn library(argument: &OsStr, folders: &[&Path]) -> Option<PathBuf> {
+    let name = argument.to_str()?;
+    let is_library = name.to_ascii_lowercase().ends_with(".lib") && !name.contains(['/', '\\']);
+    if !is_library || folders.iter().any(|folder| folder.join(name).exists()) {
+        return None;
+    }
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let mut paths = entries.map(|entry| entry.path());
+    paths.find(|path| path.file_name().is_some_and(|file| file.eq_ignore_ascii_case(name)))
 }
 
 /// Runs the linker in a separate folder, and moves its outputs to where rustc expects them.
@@ -263,9 +309,26 @@ mod tests {
 
     #[test]
     fn only_the_linkers_name_makes_this_program_link() {
-        assert!(is_linker(OsStr::new("/t/etw/build/linker/lld-link")));
-        assert!(is_linker(OsStr::new("lld-link.exe")));
-        assert!(!is_linker(OsStr::new("/home/me/.cargo/bin/cargo-etw")));
+        assert!(has_stem(OsStr::new("/t/etw/build/linker/lld-link"), NAME));
+        assert!(has_stem(OsStr::new("lld-link.exe"), NAME));
+        assert!(!has_stem(OsStr::new("/home/me/.cargo/bin/cargo-etw"), NAME));
+    }
+
+    #[test]
+    fn a_library_is_found_whatever_the_case_of_its_letters() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fltmgr.lib");
+        fs::write(&file, "!<arch>\n").unwrap();
+        let folders = [folder.path()];
+        for (argument, found) in [
+            ("fltMgr.lib", Some(&file)),
+            ("FLTMGR.LIB", Some(&file)),
+            ("fltmgr.lib", None),
+            ("other.lib", None),
+            ("/OPT:fltMgr.lib", None),
+        ] {
+            assert_eq!(library(OsStr::new(argument), &folders).as_ref(), found, "{argument}");
+        }
     }
 
     #[test]

@@ -77,6 +77,24 @@ pub fn undefined_symbols(message: &Value) -> Vec<String> {
     found
 }
 
+/// Returns the libraries that the linker does not find, according to a cargo message.
+pub fn missing_libraries(message: &Value) -> Vec<String> {
+    let error = &message["message"];
+    let notes = error["children"].as_array().into_iter().flatten();
+    let lines = notes.filter_map(|note| note["message"].as_str()).flat_map(str::lines);
+    let mut found: Vec<String> = lines
+        .filter(|_| error["level"] == "error")
+        .filter_map(|line| line.split_once("error: could not open '")?.1.split('\'').next())
+        .filter(|file| file.to_ascii_lowercase().ends_with(".lib"))
+        .map(|file| format!("`{file}`"))
+        .collect();
+    // rustc searches for static libraries itself.
+    let text = error["message"].as_str().unwrap_or_default();
+    let rest = text.strip_prefix("could not find native static library `");
+    found.extend(rest.and_then(|rest| Some(format!("`{}.lib`", rest.split('`').next()?))));
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -119,6 +137,21 @@ mod tests {
         let mut other = error("error");
         other["message"]["children"][0]["message"] = json!("lld-link: error: duplicate symbol: X");
         assert!(undefined_symbols(&other).is_empty());
+    }
+
+    #[test]
+    fn libraries_that_the_linker_does_not_find_are_named() {
+        let note = "lld-link: error: could not open 'contoso.lib': No such file or directory";
+        let of_linker = json!({ "message": {
+            "level": "error", "message": "linking failed", "children": [{ "message": note }],
+        } });
+        assert_eq!(missing_libraries(&of_linker), ["`contoso.lib`"]);
+        let text = "could not find native static library `contoso`, perhaps an -L flag is missing?";
+        let of_rustc = json!({ "message": { "level": "error", "message": text, "children": [] } });
+        assert_eq!(missing_libraries(&of_rustc), ["`contoso.lib`"]);
+        let object = note.replace(".lib", ".o");
+        let other = json!({ "message": { "level": "error", "children": [{ "message": object }] } });
+        assert!(missing_libraries(&other).is_empty());
     }
 
     #[test]

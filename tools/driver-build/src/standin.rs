@@ -112,7 +112,22 @@ impl Replaced {
 pub const CRATES_IO: &str = "crates-io";
 
 /// The minor versions of KMDF 1 that the stand-ins support.
-pub const KMDF_VERSIONS: [u32; 9] = [15, 17, 19, 21, 23, 25, 27, 31, 33];
+pub const KMDF_VERSIONS: [u32; 14] = [9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35];
+
+/// Returns a sentence about a KMDF version whose build differs from one with the WDK.
+#[must_use]
+pub const fn kmdf_note(minor: u32) -> Option<&'static str> {
+    match minor {
+        ..15 => Some(
+            "with the WDK, wdk-sys 0.5 compiles for KMDF 1.15 and newer only, because the function table \
+             of older versions is an array, which its macro does not accept",
+        ),
+        35 => Some(
+            "the function table of KMDF 1.35 is not public; this build uses that of 1.33, which 1.35 extends",
+        ),
+        _ => None,
+    }
+}
 
 /// Returns the KMDF versions that the stand-ins support, for messages.
 #[must_use]

@@ -225,7 +225,7 @@ fn other_format(path: &Path, own: Option<&[u8]>) -> Option<OtherFormat> {
     file.take(OtherFormat::PROBE as u64).read_to_end(&mut start).ok()?;
     // A byte order mark may precede text.
     let is_own = own.is_some_and(|own| start.windows(own.len()).take(4).any(|bytes| bytes == own));
-    if is_own { None } else { OtherFormat::of(&start) }
+    if is_own { None } else { OtherFormat::recognize(&start) }
 }
 
 /// Returns the paths of all files that a command reads.

@@ -70,7 +70,7 @@ struct Kind {
 }
 
 impl Kind {
-    fn of(event: &Decoded) -> Self {
+    fn from_event(event: &Decoded) -> Self {
         Self {
             provider: event.provider,
             id: event.descriptor.id,
@@ -128,11 +128,11 @@ impl Part {
                 known.get_mut().1.add(count);
             }
             Entry::Occupied(mut other) => {
-                let (other, counted) = other.insert((Kind::of(event), count));
+                let (other, counted) = other.insert((Kind::from_event(event), count));
                 Self::count(&mut self.counts, other.into_names()).add(counted);
             }
             Entry::Vacant(new) => {
-                new.insert((Kind::of(event), count));
+                new.insert((Kind::from_event(event), count));
             }
         }
         self.first.get_or_insert(event.time);

@@ -25,7 +25,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use clap::{Arg, ArgAction, value_parser};
+use clap::Parser;
 use driver_build::{
     files,
     process::{output_of, run_quietly},
@@ -107,72 +107,26 @@ enum Seen {
     NotTried(String),
 }
 
-/// The projects to run.
-#[derive(Debug)]
+/// Build and run the drivers of Microsoft's repositories of samples.
+#[derive(Debug, Parser)]
+#[command(name = "foreign", bin_name = "cargo foreign")]
 struct Options {
-    /// The folder that contains the checkouts, or a single checkout.
+    /// The folder with the checkouts of the sample repositories or, with --suite, the suite's checkout.
+    #[arg(long, value_name = "FOLDER")]
     from: PathBuf,
-    /// The folders that contain the WDK headers.
+    /// A folder with the WDK's headers; can be repeated. Without one, C drivers are skipped.
+    #[arg(long, value_name = "FOLDER")]
     headers: Vec<PathBuf>,
-    /// A substring of the names of the projects or test functions to run.
+    /// Run the projects with this text in their path, or the test functions in their name.
+    #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// True to run a suite of tests instead of the projects.
-    is_suite: bool,
-}
-
-/// Parses the command line. (clap's derive macros allow lints that this workspace forbids.)
-fn options() -> Options {
-    let folder = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .help(help)
-            .value_name("FOLDER")
-            .value_parser(value_parser!(PathBuf))
-    };
-    let mut matches = clap::Command::new("foreign")
-        .bin_name("cargo foreign")
-        .about("Build and run the drivers of Microsoft's repositories of samples")
-        .arg(
-            folder(
-                "from",
-                "The folder with the checkouts of the sample repositories or, with --suite, the \
-                 suite's checkout",
-            )
-            .required(true),
-        )
-        .arg(
-            folder(
-                "headers",
-                "A folder with the WDK's headers; can be repeated. Without one, C drivers \
-                 are skipped",
-            )
-            .action(ArgAction::Append),
-        )
-        .arg(
-            Arg::new("only")
-                .long("only")
-                .help("Run the projects with this text in their path, or the test functions in their name")
-                .value_name("TEXT"),
-        )
-        .arg(
-            Arg::new("suite")
-                .long("suite")
-                .help("Run the tests of Wine's ntoskrnl.exe, from the checkout that --from names")
-                .value_name("NAME")
-                .value_parser(["wine"])
-                .conflicts_with("headers"),
-        )
-        .get_matches();
-    Options {
-        is_suite: matches.contains_id("suite"),
-        from: matches.remove_one("from").unwrap_or_default(),
-        headers: matches.remove_many("headers").into_iter().flatten().collect(),
-        only: matches.remove_one("only"),
-    }
+    /// Run the tests of Wine's ntoskrnl.exe, from the checkout that --from names.
+    #[arg(long, value_name = "NAME", value_parser = ["wine"], conflicts_with = "headers")]
+    suite: Option<String>,
 }
 
 fn main() -> ExitCode {
-    match run(&options()) {
+    match run(&Options::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -188,7 +142,7 @@ fn main() -> ExitCode {
 ///
 /// Fails if there are no checkouts, if tools are missing, or if no driver was tried.
 fn run(options: &Options) -> Result<bool> {
-    if options.is_suite {
+    if options.suite.is_some() {
         let kernel = || Ok(Programs::build(&["standin-kernel"])?.kernel);
         return suite::run(&options.from, options.only.as_deref(), kernel);
     }
@@ -554,7 +508,7 @@ mod tests {
             from: folder.path().to_owned(),
             headers: Vec::new(),
             only: None,
-            is_suite: false,
+            suite: None,
         };
         let error = run(&options).unwrap_err().to_string();
         assert!(error.contains("Windows-driver-samples"), "{error}");

@@ -152,7 +152,7 @@ struct Information<'a> {
 }
 
 impl<'a> Information<'a> {
-    fn of(record: &'a EVENT_RECORD) -> Result<Self, Win32Error> {
+    fn query(record: &'a EVENT_RECORD) -> Result<Self, Win32Error> {
         let buffer = with_buffer("TdhGetEventInformation", |buffer, bytes| {
             // SAFETY: the record comes from ETW, and the buffer is as large as the given size.
             unsafe { TdhGetEventInformation(record, 0, ptr::null(), buffer.cast(), bytes) }
@@ -323,7 +323,7 @@ pub fn schema(record: &EVENT_RECORD) -> Result<Vec<EventRecord>, Win32Error> {
         user_data,
         ..EventRecord::default()
     };
-    let information = Information::of(record)?;
+    let information = Information::query(record)?;
     let provider = from_windows(&record.EventHeader.ProviderId).to_bytes();
     let is_structure = |property: &&EVENT_PROPERTY_INFO| Payload::has(property, PropertyStruct);
     let maps = information.properties().iter().filter(|property| !is_structure(property));
@@ -392,7 +392,7 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
         fields: Vec::new(),
         problem: None,
     };
-    let information = match Information::of(record) {
+    let information = match Information::query(record) {
         Ok(information) => information,
         Err(error) => {
             event.problem = Some(error.to_string());

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read, Seek, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -201,21 +201,4 @@ fn copy_file(from: &mut impl Read, length: u64, to: &PathBuf) -> io::Result<()> 
             format!("only {copied} of its {length} bytes are on the disk"),
         ))
     }
-}
-
-/// Returns the contents of a file on a disk, for tests and tools.
-///
-/// # Errors
-///
-/// Fails with [`Error::Disk`] if the disk or the file cannot be read.
-pub fn read_file(path: &Path, name: &str) -> Result<Vec<u8>> {
-    let fail = failure("read", path);
-    let image = File::open(path).map_err(file("open", path))?;
-    let options = FsOptions::new().update_accessed_date(false);
-    let file_system =
-        FileSystem::new(partition(image, path)?, options).map_err(|error| fail(&error))?;
-    let mut bytes = Vec::new();
-    let mut found = file_system.root_dir().open_file(name).map_err(|error| fail(&error))?;
-    found.rewind().and_then(|()| found.read_to_end(&mut bytes)).map_err(|error| fail(&error))?;
-    Ok(bytes)
 }

@@ -74,6 +74,9 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// The program that writes CD images cannot be run.
+    #[error("cannot run xorriso, which writes CD images: {0}; install the Debian package xorriso")]
+    NoXorriso(io::Error),
     /// A results disk cannot be created or read.
     #[error("cannot {action} the results disk {}: {reason}", path.display())]
     Disk {

@@ -13,10 +13,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(());
         };
         target = kmdf.target_kmdf_version_minor;
+        // The headers of 1.35 are not public. It extends 1.33.
+        target = target.min(33);
         if target == 33 {
             println!("cargo::rustc-cfg=kmdf_1_33");
         }
-        let minimum = kmdf.minimum_kmdf_version_minor.unwrap_or(target);
+        let minimum = kmdf.minimum_kmdf_version_minor.unwrap_or(target).min(target);
         println!("cargo::rustc-env=WDK_STANDIN_KMDF_TARGET={target}");
         println!("cargo::rustc-env=WDK_STANDIN_KMDF_MINIMUM={minimum}");
         Ok::<(), ConfigError>(())
@@ -45,7 +47,7 @@ fn link_kernel(folder: &Path) -> Result<(), Box<dyn Error>> {
     let is_arm = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|found| found == "aarch64");
     write_import_libraries(folder, if is_arm { Machine::Arm64 } else { Machine::X64 })?;
     println!("cargo::rustc-link-search=native={}", folder.display());
-    for library in ["ntoskrnl", "hal"] {
+    for library in ["ntoskrnl", "hal", "wmilib"] {
         println!("cargo::rustc-link-lib=dylib={library}");
     }
     Ok(())

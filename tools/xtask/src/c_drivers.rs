@@ -177,26 +177,50 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
 /// The source that runs both as a driver and as a program, relative to the repository's root.
 const ROUTINES: &str = "tests/drivers/c/routines";
 
-/// A form of the source that runs as a driver and as a program: the form's own source file, its
-/// additional imports and their module, the linker options, and the file to build.
+/// The sources of the drivers that raise exceptions and that print results.
+const EXCEPTIONS: &str = "tests/drivers/c/exceptions";
+const STATUSES: &str = "tests/drivers/c/statuses";
+
+/// An image without a framework: the folder of its source, its source files, the module that exports the
+/// routines in the folder's `exports.txt`, its other imports and their module, the linker options, and
+/// the file to build.
 struct Form {
-    file: &'static str,
+    source: &'static str,
+    files: &'static [&'static str],
     routines_of: &'static str,
     imports: &'static [(&'static str, &'static [&'static str])],
     link: &'static [&'static str],
     image: &'static str,
 }
 
-const FORMS: [Form; 2] = [
+const DRIVER: &[&str] = &["/driver", "/subsystem:native", "/entry:DriverEntry"];
+
+/// A driver whose imports are all in its folder's list.
+const fn driver(source: &'static str, image: &'static str) -> Form {
     Form {
-        file: "driver",
+        source,
+        files: &["driver"],
+        routines_of: "ntoskrnl.exe",
+        imports: &[],
+        link: DRIVER,
+        image,
+    }
+}
+
+const FORMS: [Form; 4] = [
+    driver(EXCEPTIONS, "etw_c_exceptions.sys"),
+    driver(STATUSES, "etw_c_statuses.sys"),
+    Form {
+        source: ROUTINES,
+        files: &["routines", "driver"],
         routines_of: "ntoskrnl.exe",
         imports: &[("ntoskrnl.exe", &["DbgPrint"])],
-        link: &["/driver", "/subsystem:native", "/entry:DriverEntry"],
+        link: DRIVER,
         image: "etw_c_routines.sys",
     },
     Form {
-        file: "program",
+        source: ROUTINES,
+        files: &["routines", "program"],
         routines_of: "ntdll.dll",
         imports: &[("kernel32.dll", &["ExitProcess", "GetStdHandle", "WriteFile"])],
         link: &["/subsystem:console", "/entry:Start"],
@@ -204,7 +228,7 @@ const FORMS: [Form; 2] = [
     },
 ];
 
-/// Builds the driver and the program that call the same routines, and returns their folder.
+/// Builds the images without a framework, and returns their folder.
 ///
 /// # Errors
 ///
@@ -213,15 +237,15 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
     let compiler = c_compiler()?;
     let to = drivers(Profile::Release);
     files::create_dir_all(&to)?;
-    let list = root().join(ROUTINES).join("exports.txt");
-    let routines = files::read_to_string(&list)?;
     for form in &FORMS {
-        let objects = target().join("driver-build/c-routines").join(form.file);
+        let list = root().join(form.source).join("exports.txt");
+        let routines = files::read_to_string(&list)?;
+        let objects = target().join("driver-build/c-images").join(form.image);
         files::create_dir_all(&objects)?;
         // Without these options, the compiler would replace calls to routines that it knows.
         let options = ["/O1", "/GS-", "/clang:-fno-builtin"];
-        for file in ["routines", form.file] {
-            compile(&compiler, &options, ROUTINES, file, &objects)?;
+        for file in form.files {
+            compile(&compiler, &options, form.source, file, &objects)?;
         }
         let mut command = linker(toolchain);
         let of_routines = [(form.routines_of, routines.lines().collect::<Vec<_>>())];
@@ -238,7 +262,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
         command
             .args(["/nologo", "/machine:x64", "/nodefaultlib", "/release", "/brepro"])
             .args(form.link)
-            .args(["routines", form.file].map(|file| objects.join(file).with_extension("obj")))
+            .args(form.files.iter().map(|file| objects.join(file).with_extension("obj")))
             .arg(format!("/out:{}", made.display()));
         run_quietly(&mut command)?;
         files::copy(&made, to.join(form.image))?;

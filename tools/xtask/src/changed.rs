@@ -203,7 +203,7 @@ fn git(arguments: &[&str]) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn of(files: &[&str], named: &str) -> Vec<String> {
+    fn affected_packages(files: &[&str], named: &str) -> Vec<String> {
         let packages = workspace().unwrap();
         let files = files.iter().map(|file| (*file).to_owned()).collect();
         affected(files, &packages, |_| named.to_owned()).packages.into_keys().collect()
@@ -211,24 +211,29 @@ mod tests {
 
     #[test]
     fn a_package_affects_those_that_use_it_and_the_tests_that_load_its_image() {
-        let found = of(&["driver/src/lib.rs"], "");
+        let found = affected_packages(&["driver/src/lib.rs"], "");
         for expected in ["etw-sample-driver", "standin-kernel", "etw-scenarios", "cargo-etw"] {
             assert!(found.iter().any(|name| name == expected), "{expected}: {found:?}");
         }
         assert!(!found.iter().any(|name| name == "wdk-etw"), "{found:?}");
-        assert!(of(&["formats/etw-wire/src/lib.rs"], "").len() > 20);
-        assert_eq!(of(&["tools/vm/src/lib.rs"], ""), ["cargo-etw", "etw-vm"]);
+        assert!(affected_packages(&["formats/etw-wire/src/lib.rs"], "").len() > 20);
+        assert_eq!(affected_packages(&["tools/vm/src/lib.rs"], ""), ["cargo-etw", "etw-vm"]);
         // The nested package is affected, but not the enclosing package.
         assert!(
-            !of(&["provider-lib/log/src/lib.rs"], "").iter().any(|name| name == "wdk-etw-build")
+            !affected_packages(&["provider-lib/log/src/lib.rs"], "")
+                .iter()
+                .any(|name| name == "wdk-etw-build")
         );
     }
 
     #[test]
     fn a_file_outside_packages_affects_those_that_name_it() {
-        assert!(of(&["docs/tracing.md"], "").is_empty());
-        assert_eq!(of(&["docs/x.md"], "tools/vm/src/a.rs\n"), ["cargo-etw", "etw-vm"]);
-        let all = of(&["Cargo.lock"], "");
+        assert!(affected_packages(&["docs/tracing.md"], "").is_empty());
+        assert_eq!(
+            affected_packages(&["docs/x.md"], "tools/vm/src/a.rs\n"),
+            ["cargo-etw", "etw-vm"]
+        );
+        let all = affected_packages(&["Cargo.lock"], "");
         assert_eq!(all.len(), workspace().unwrap().len());
     }
 }

@@ -18,6 +18,9 @@ use crate::{
 /// QEMU for PCs.
 const QEMU: Program = Program { names: &["qemu-system-x86_64"], package: "qemu-system-x86" };
 
+/// The program with which `cargo etw vm` writes CD images.
+const XORRISO: Program = Program { names: &["xorriso"], package: "xorriso" };
+
 /// The package that depends on the current kernel; the cloud kernel does not support SATA.
 const KERNEL: &str = "linux-image-amd64";
 /// The package of a statically linked busybox.
@@ -36,13 +39,14 @@ pub fn folder() -> PathBuf {
     target().join("guest")
 }
 
-/// Returns the missing package that is needed to run the guest.
-pub fn missing_packages() -> Option<&'static str> {
-    QEMU.missing()
+/// Returns the missing packages that are needed to run the guest.
+pub fn missing_packages() -> Vec<&'static str> {
+    [QEMU, XORRISO].iter().filter_map(Program::missing).collect()
 }
 
 /// Returns the versions of QEMU and the kernel, if both are found.
 pub fn version() -> Option<String> {
+    XORRISO.path()?;
     let said = output_of(Command::new(QEMU.path()?).arg("--version"))?;
     let qemu = said.lines().next()?.to_owned();
     let kernel = fs::read_to_string(stamp()).ok()?;

@@ -82,22 +82,30 @@ fn stages() -> Result<Vec<Stage>> {
 }
 
 /// The contents of a kit. A package is an archive or a folder.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Contents {
     /// The folder to create.
-    pub out: PathBuf,
-    /// The driver's package.
-    pub package: Option<PathBuf>,
-    /// The package of that driver with a version 2 catalog.
-    pub catalog_2: Option<PathBuf>,
-    /// The package of that driver from the WDK.
-    pub wdk: Option<PathBuf>,
-    /// The package of the probe driver.
-    pub probe: Option<PathBuf>,
-    /// The user-mode client.
-    pub client: Option<PathBuf>,
-    /// The trace reader, built for Windows.
-    pub reader: Option<PathBuf>,
+    #[arg(long, value_name = "FOLDER", default_value = "target/kit")]
+    out: PathBuf,
+    /// The driver's package, a .zip file or a folder [default: from `cargo xtask package`].
+    #[arg(long)]
+    package: Option<PathBuf>,
+    /// The same driver's package with a version 2 catalog [default: from `cargo xtask package`, if
+    /// `--package` is not given].
+    #[arg(long, value_name = "PACKAGE")]
+    catalog_2: Option<PathBuf>,
+    /// The same driver, packaged by the WDK.
+    #[arg(long, value_name = "PACKAGE")]
+    wdk: Option<PathBuf>,
+    /// The package of the probes' driver [default: from `cargo xtask package`, if `--package` is not given].
+    #[arg(long, value_name = "PACKAGE")]
+    probe: Option<PathBuf>,
+    /// The user-mode client [default: from the package].
+    #[arg(long, value_name = "FILE")]
+    client: Option<PathBuf>,
+    /// The program `etl` for Windows [default: from `cargo xtask package`, if `--package` is not given].
+    #[arg(long = "etl", value_name = "FILE")]
+    reader: Option<PathBuf>,
 }
 
 /// Runs `cargo xtask kit`.

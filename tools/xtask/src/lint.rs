@@ -104,6 +104,7 @@ mod tests {
     use std::{path::Path, sync::OnceLock};
 
     use super::*;
+    use crate::tree;
 
     fn errors(name: &str, text: &str, check: fn(&[PathBuf]) -> Result<()>) -> String {
         // `cargo xtask test` installs the linters first; a test that runs alone installs them once.
@@ -148,6 +149,19 @@ mod tests {
         assert!(found.contains("label \"windows-1\" is unknown"), "{found}");
         let found = workflow("run: echo ${{ matrix.no }}", "windows-2025");
         assert!(found.contains("a.yml:6: "), "{found}");
+    }
+
+    /// The lints are not forbidden, because clap's derive macros allow all lints of their group.
+    #[test]
+    fn no_source_relaxes_the_lints_of_unsafe_code() {
+        let is_source =
+            |file: &&String| std::path::Path::new(file).extension().is_some_and(|end| end == "rs");
+        for file in tree::files(&root()).unwrap().iter().filter(is_source) {
+            let text = fs::read_to_string(root().join(file)).unwrap();
+            for lint in ["multiple_unsafe_ops", "undocumented_unsafe", "unnecessary_safety"] {
+                assert!(!text.contains(&format!("clippy::{lint}")), "{file} names {lint}");
+            }
+        }
     }
 
     fn workflow(name: &str) -> String {

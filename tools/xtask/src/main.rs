@@ -52,333 +52,208 @@ mod windows;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, Result};
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use anyhow::Result;
+use clap::{
+    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+    value_parser,
+};
 
 use driver_build::{link, toolchain::Machine};
 
-use crate::{build::Profile, process::Told};
+use crate::{build::Profile, host::Need, process::Told};
 
-/// Returns an argument without a value.
-fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+/// The commands for working on this repository.
+#[derive(Debug, Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask")]
+struct Xtask {
+    #[command(subcommand)]
+    chore: Chore,
 }
 
-/// Returns an argument that takes a value.
-fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Build the sample driver, trace it in the stand-in kernel and show the events.
+    Demo {
+        /// The folder to write the .etl files to.
+        #[arg(long, value_name = "FOLDER", default_value = "target/demo")]
+        out: PathBuf,
+    },
+    /// Run the probes of undocumented ETW behavior in the stand-in kernel, and write its answers.
+    Probes {
+        /// The file to write the answers to.
+        #[arg(long, value_name = "FILE", default_value = probes::ANSWERS)]
+        out: PathBuf,
+    },
+    /// Run every check that can run on this machine.
+    Test {
+        /// Also run the checks that take longer: sanitizers, Miri, more cases and interleavings.
+        #[arg(long)]
+        deep: bool,
+        /// Run only the checks that the changes since a commit can affect [default: the commit at which
+        /// the branch left its upstream].
+        #[arg(long, value_name = "BASE", num_args = 0..=1, conflicts_with = "deep")]
+        #[expect(clippy::option_option, reason = "an option whose value is optional")]
+        changed: Option<Option<String>>,
+        /// Run the checks even if all passed with the same files before.
+        #[arg(long)]
+        again: bool,
+    },
+    /// Count the cost of writing an event and compare it with the `tracelogging` crate.
+    Bench {
+        /// Show only the missed goals.
+        #[arg(long)]
+        quick: bool,
+        /// Measure how fast cargo answers after an edit and after a change of the selected packages.
+        #[arg(long = "loop", conflicts_with = "quick")]
+        answers: bool,
+        /// Write the result to docs/benchmark.md or, with `--loop`, to CONTRIBUTING.md.
+        #[arg(long, conflicts_with = "quick")]
+        write: bool,
+    },
+    /// Fetch published packages with resources that mc.exe compiled, for comparison.
+    Goldens,
+    /// Fuzz every reader of untrusted bytes.
+    Fuzz {
+        /// The total time for all targets, in minutes.
+        #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u64).range(1..=10_000))]
+        minutes: u64,
+    },
+    /// Make one change to the code at a time, and find the changes that no test detects.
+    Mutants(mutants::Selection),
+    /// Build only a driver's .sys file.
+    Build {
+        /// The driver's crate in this workspace, or etw-c-driver.
+        #[arg(long, default_value = sample::DRIVER.0)]
+        package: String,
+        /// The architecture to build for.
+        #[arg(long, default_value = Machine::X64.name(), value_parser = machines())]
+        machine: Machine,
+        /// Build with optimizations.
+        #[arg(long)]
+        release: bool,
+    },
+    /// Write the tracked files that are generated, and list those that changed.
+    #[command(after_help = renew::help())]
+    Renew {
+        /// The parts to renew [default: all].
+        #[arg(value_name = "part", hide_possible_values = true, value_parser = PossibleValuesParser::new(renew::names()))]
+        parts: Vec<String>,
+    },
+    /// List which of the tools that the other commands need are found and which are missing.
+    Doctor {
+        /// Install the missing tools.
+        #[arg(long)]
+        install: bool,
+    },
+    /// Build the sample driver in two folders and compare the images.
+    Reproducible,
+    /// Run `demo` and `test` on new Debian systems and print a table of results (needs root).
+    FreshMachine {
+        /// A machine to run on; can be repeated [default: all].
+        #[arg(long = "machine", value_name = "NAME", value_parser = PossibleValuesParser::new(fresh_machine::names()))]
+        machines: Vec<String>,
+        /// The number of machines that run at the same time.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        jobs: usize,
+    },
+    /// Build the sample driver's signed package for a test machine, as a .zip file.
+    Package,
+    /// Check a stamped INF file against the driver that it installs.
+    Inf {
+        /// The INF file.
+        inf: PathBuf,
+        /// The driver's image, a .sys file.
+        image: PathBuf,
+    },
+    /// Create the folder from which a Windows machine runs the sample driver's stages.
+    Kit(kit::Contents),
+    /// Build the sample driver's client, a Windows program.
+    Client,
+    /// Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does.
+    Vm {
+        /// The arguments of `cargo etw vm`; --iso is required.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
 }
 
-/// Returns an argument whose value is the path of a file or folder.
-fn path_option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    option(name, value, help).value_parser(value_parser!(PathBuf))
+/// Parses the architecture of a driver.
+fn machines() -> impl clap::builder::TypedValueParser<Value = Machine> {
+    let machines = [Machine::X64, Machine::Arm64];
+    PossibleValuesParser::new(machines.map(Machine::name)).map(move |name| {
+        machines.into_iter().find(|machine| machine.name() == name).unwrap_or(Machine::X64)
+    })
 }
 
-/// Returns a required positional argument for a path.
-fn path(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).help(help).required(true).value_parser(value_parser!(PathBuf))
-}
-
-/// Returns an argument for the number of things to run at the same time.
-fn jobs(help: &'static str) -> Arg {
-    option("jobs", "N", help).value_parser(value_parser!(usize))
-}
-
-/// Returns a command.
-fn chore(name: &'static str, about: &'static str) -> Command {
-    Command::new(name).about(about)
-}
-
-/// Returns the command line of `cargo xtask kit`.
-fn kit_chore() -> Command {
-    let package = |name, help| path_option(name, "PACKAGE", help);
-    chore("kit", "Create the folder from which a Windows machine runs the sample driver's stages")
-        .arg(path_option("out", "FOLDER", "The folder to create").default_value("target/kit"))
-        .arg(package(
-            "package",
-            "The driver's package, a .zip file or a folder [default: from `cargo xtask package`]",
-        ))
-        .arg(package(
-            "catalog-2",
-            "The same driver's package with a version 2 catalog [default: from `cargo xtask \
-             package`, if `--package` is not given]",
-        ))
-        .arg(package("wdk", "The same driver, packaged by the WDK"))
-        .arg(package(
-            "probe",
-            "The package of the probes' driver [default: from `cargo xtask package`, \
-             if `--package` is not given]",
-        ))
-        .arg(path_option("client", "FILE", "The user-mode client [default: from the package]"))
-        .arg(path_option(
-            "etl",
-            "FILE",
-            "The program `etl` for Windows [default: from `cargo xtask package`, if \
-             `--package` is not given]",
-        ))
-}
-
-/// Returns the command line of `cargo xtask mutants`.
-fn mutation_chore() -> Command {
-    chore(
-        "mutants",
-        "Make one change to the code at a time, and find the changes that no test detects",
-    )
-    .arg(
-        option("package", "PACKAGE", "A package to mutate; can be repeated [default: all]")
-            .action(ArgAction::Append)
-            .value_parser(PossibleValuesParser::new(mutants::names())),
-    )
-    .arg(
-        option("files", "GLOB", "Mutate only files that match a pattern; can be repeated")
-            .action(ArgAction::Append),
-    )
-    .arg(option(
-        "shard",
-        "K/N",
-        "Test only share K, counted from 0, of N equal shares of each package's mutants",
-    ))
-    .arg(jobs("The number of mutants that run at the same time").default_value("2"))
-}
-
-/// Returns the commands for the driver package.
-fn package_chores() -> [Command; 5] {
-    [
-        chore(
-            "package",
-            "Build the sample driver's signed package for a test machine, as a .zip file",
-        ),
-        chore("inf", "Check a stamped INF file against the driver that it installs")
-            .arg(path("inf", "The INF file"))
-            .arg(path("image", "The driver's image, a .sys file")),
-        kit_chore(),
-        chore("client", "Build the sample driver's client, a Windows program"),
-        chore("vm", "Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does")
-            .arg(
-                Arg::new("arguments")
-                    .help("The arguments of `cargo etw vm`; --iso is required")
-                    .value_name("ARGUMENTS")
-                    .num_args(1..)
-                    .required(true)
-                    .trailing_var_arg(true)
-                    .allow_hyphen_values(true)
-                    .value_parser(value_parser!(OsString)),
-            ),
-    ]
-}
-
-/// Returns the command line of `cargo xtask renew`.
-fn renew_chore() -> Command {
-    chore("renew", "Write the tracked files that are generated, and list those that changed")
-        .arg(
-            Arg::new("part")
-                .help("The parts to renew [default: all]")
-                .action(ArgAction::Append)
-                .num_args(0..)
-                .hide_possible_values(true)
-                .value_parser(PossibleValuesParser::new(renew::names())),
-        )
-        .after_help(renew::help())
-}
-
-/// Returns the command line of `cargo xtask fresh-machine`.
-fn fresh_machine_chore() -> Command {
-    chore(
-        "fresh-machine",
-        "Run `demo` and `test` on new Debian systems and print a table of results (needs root)",
-    )
-    .arg(
-        option("machine", "NAME", "A machine to run on; can be repeated [default: all]")
-            .action(ArgAction::Append)
-            .value_parser(PossibleValuesParser::new(fresh_machine::names())),
-    )
-    .arg(jobs("The number of machines that run at the same time").default_value("1"))
-}
-
-/// Returns the commands that check and measure.
-fn test_chores() -> [Command; 5] {
-    let test = chore("test", "Run every check that can run on this machine")
-        .arg(flag("deep", "Also run the checks that take longer: sanitizers, Miri, more cases and interleavings"))
-        .arg(
-            option(
-                "changed",
-                "BASE",
-                "Run only the checks that the changes since a commit can affect [default: the commit at which the branch left its upstream]",
-            )
-            .num_args(0..=1)
-            .conflicts_with("deep"),
-        )
-        .arg(flag("again", "Run the checks even if all passed with the same files before"));
-    let bench = chore(
-        "bench",
-        "Count the cost of writing an event and compare it with the `tracelogging` crate",
-    )
-    .arg(flag("quick", "Show only the missed goals"))
-    .arg(
-        flag(
-            "loop",
-            "Measure how fast cargo answers after an edit and after a change of the selected \
-             packages, instead",
-        )
-        .conflicts_with("quick"),
-    )
-    .arg(
-        flag(
-            "write",
-            "Write the result to docs/benchmark.md or, with `--loop`, to CONTRIBUTING.md",
-        )
-        .conflicts_with("quick"),
-    );
-    let goldens = "Fetch published packages with resources that mc.exe compiled, for comparison";
-    let fuzz = chore("fuzz", "Fuzz every reader of untrusted bytes").arg(
-        option("minutes", "N", "The total time for all targets, in minutes")
-            .default_value("8")
-            .value_parser(value_parser!(u64).range(1..=10_000)),
-    );
-    [test, bench, chore("goldens", goldens), fuzz, mutation_chore()]
-}
-
-/// Returns the command line. (clap's derive macros allow lints that this workspace forbids.)
-fn command_line() -> Command {
-    let demo = chore(
-        "demo",
-        "Build the sample driver, trace it in the stand-in kernel and show the events",
-    )
-    .arg(
-        path_option("out", "FOLDER", "The folder to write the .etl files to")
-            .default_value("target/demo"),
-    );
-    let probes = chore(
-        "probes",
-        "Run the probes of undocumented ETW behavior in the stand-in kernel, and write its answers",
-    )
-    .arg(
-        path_option("out", "FILE", "The file to write the answers to")
-            .default_value(probes::ANSWERS),
-    );
-    let build = chore("build", "Build only a driver's .sys file")
-        .arg(
-            option("package", "PACKAGE", "The driver's crate in this workspace, or etw-c-driver")
-                .default_value(sample::DRIVER.0),
-        )
-        .arg(
-            option("machine", "MACHINE", "The architecture to build for")
-                .default_value(Machine::X64.name())
-                .value_parser([Machine::X64.name(), Machine::Arm64.name()]),
-        )
-        .arg(flag("release", "Build with optimizations"));
-    let doctor = chore(
-        "doctor",
-        "List which of the tools that the other commands need are found and which are missing",
-    )
-    .arg(flag("install", "Install the missing tools"));
-    Command::new("xtask")
-        .bin_name("cargo xtask")
-        .about("The commands for working on this repository")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands([demo, probes])
-        .subcommands(test_chores())
-        .subcommands([
-            build,
-            chore("modules", "List the dependency cycles between the modules of each crate"),
-            renew_chore(),
-            doctor,
-            chore("reproducible", "Build the sample driver in two folders and compare the images"),
-            fresh_machine_chore(),
-        ])
-        .subcommands(package_chores())
-}
-
-fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
-    host::check(chore)?;
-    match chore {
-        "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
-        "probes" => probes::run(&required::<PathBuf>(arguments, "out")?),
-        "test" if arguments.contains_id("changed") => {
-            test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
-        }
-        "test" => test::run(arguments.get_flag("deep"), arguments.get_flag("again")),
-        "bench" if arguments.get_flag("loop") => bench::run_loop(arguments.get_flag("write")),
-        "bench" => bench::run(match (arguments.get_flag("quick"), arguments.get_flag("write")) {
-            (true, _) => bench::Mode::Quick,
-            (_, true) => bench::Mode::Write,
-            _ => bench::Mode::Print,
-        }),
-        "fresh-machine" => {
-            fresh_machine::run(&several(arguments, "machine"), required(arguments, "jobs")?)
-        }
-        "goldens" => goldens::run(),
-        "renew" => renew::run(&several(arguments, "part")),
-        "reproducible" => reproducible::run(),
-        "fuzz" => fuzz::run(required(arguments, "minutes")?),
-        "build" => {
-            let package: String = required(arguments, "package")?;
-            let profile =
-                if arguments.get_flag("release") { Profile::Release } else { Profile::Debug };
-            let machine: String = required(arguments, "machine")?;
-            let machine =
-                [Machine::X64, Machine::Arm64].into_iter().find(|one| one.name() == machine);
-            let machine = machine.context("clap accepts these machines only")?;
-            if package == c_drivers::PACKAGE {
-                return c_drivers::run();
+impl Chore {
+    /// Returns what the command needs of this machine.
+    const fn need(&self) -> Need {
+        match self {
+            Self::Demo { .. }
+            | Self::Fuzz { .. }
+            | Self::Inf { .. }
+            | Self::Package
+            | Self::Probes { .. }
+            | Self::Test { .. }
+            | Self::Vm { .. } => Need::StandInKernel,
+            Self::Bench { .. } => Need::Programs("a CPU emulator for Linux"),
+            Self::Client => Need::Programs("a cross compiler for Windows"),
+            Self::FreshMachine { .. } => Need::Programs("debootstrap and chroot"),
+            Self::Goldens => Need::Programs("a Python environment for Linux"),
+            Self::Mutants(_) => Need::Programs("a library with the kernel's routines"),
+            Self::Reproducible => Need::Programs("symbolic links"),
+            Self::Build { .. } | Self::Doctor { .. } | Self::Kit(_) | Self::Renew { .. } => {
+                Need::Nothing
             }
-            build::run(&package, profile, machine)
         }
-        "modules" => modules::run(),
-        "mutants" => mutants::run(&mutants::Selection {
-            groups: several(arguments, "package"),
-            shard: arguments.get_one("shard").cloned(),
-            files: several(arguments, "files"),
-            jobs: required(arguments, "jobs")?,
-        }),
-        "client" => client::run(),
-        "kit" => {
-            let path = |name| arguments.get_one::<PathBuf>(name).cloned();
-            kit::run(&kit::Contents {
-                out: required(arguments, "out")?,
-                package: path("package"),
-                catalog_2: path("catalog-2"),
-                wdk: path("wdk"),
-                probe: path("probe"),
-                client: path("client"),
-                reader: path("etl"),
-            })
+    }
+
+    fn run(self) -> Result<()> {
+        match self {
+            Self::Demo { out } => demo::run(&out),
+            Self::Probes { out } => probes::run(&out),
+            Self::Test { changed: Some(base), .. } => test::run_changed(base.as_deref()),
+            Self::Test { deep, again, .. } => test::run(deep, again),
+            Self::Bench { answers: true, write, .. } => bench::run_loop(write),
+            Self::Bench { quick, write, .. } => bench::run(match (quick, write) {
+                (true, _) => bench::Mode::Quick,
+                (_, true) => bench::Mode::Write,
+                _ => bench::Mode::Print,
+            }),
+            Self::Goldens => goldens::run(),
+            Self::Fuzz { minutes } => fuzz::run(minutes),
+            Self::Mutants(selection) => mutants::run(&selection),
+            Self::Build { package, .. } if package == c_drivers::PACKAGE => c_drivers::run(),
+            Self::Build { package, machine, release } => {
+                let profile = if release { Profile::Release } else { Profile::Debug };
+                build::run(&package, profile, machine)
+            }
+            Self::Renew { parts } => renew::run(&parts),
+            Self::Doctor { install } => doctor::run(install),
+            Self::Reproducible => reproducible::run(),
+            Self::FreshMachine { machines, jobs } => fresh_machine::run(&machines, jobs),
+            Self::Package => package::run(),
+            Self::Inf { inf, image } => cargo_etw::check_inf(&inf, &image),
+            Self::Kit(contents) => kit::run(&contents),
+            Self::Client => client::run(),
+            Self::Vm { arguments } => vm::run(&arguments),
         }
-        "package" => package::run(),
-        "vm" => {
-            let words = arguments.get_many::<OsString>("arguments");
-            vm::run(&words.into_iter().flatten().cloned().collect::<Vec<_>>())
-        }
-        "inf" => {
-            let inf: PathBuf = required(arguments, "inf")?;
-            cargo_etw::check_inf(&inf, &required::<PathBuf>(arguments, "image")?)
-        }
-        "doctor" => doctor::run(arguments.get_flag("install")),
-        // clap rejects all other names.
-        other => anyhow::bail!("`cargo xtask` has no command {other}"),
     }
 }
 
-/// Returns the values of a repeatable argument.
-fn several(arguments: &ArgMatches, name: &str) -> Vec<String> {
-    let values = arguments.get_many::<String>(name);
-    values.into_iter().flatten().cloned().collect()
-}
-
-/// Returns an argument that is required or has a default.
-fn required<T: Clone + Send + Sync + 'static>(arguments: &ArgMatches, name: &str) -> Result<T> {
-    let value = arguments.get_one(name).cloned();
-    value.with_context(|| format!("the argument {name} is missing"))
+fn run() -> Result<()> {
+    let matches = Xtask::command().get_matches();
+    let Xtask { chore } = Xtask::from_arg_matches(&matches)?;
+    host::check(matches.subcommand_name().unwrap_or_default(), chore.need())?;
+    chore.run()
 }
 
 fn main() -> ExitCode {
     if let Some(code) = link::run_if_asked() {
         return code;
     }
-    let matches = command_line().get_matches();
-    let result = matches.subcommand().map_or(Ok(()), |(chore, arguments)| run(chore, arguments));
-    match result {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if let Some(Told(code)) = error.downcast_ref() {
@@ -387,5 +262,15 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Xtask::command().debug_assert();
     }
 }

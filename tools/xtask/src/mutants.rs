@@ -8,6 +8,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::builder::PossibleValuesParser;
 use driver_build::files;
 
 use crate::{
@@ -72,20 +73,24 @@ const GROUPS: [Group; 8] = [
 const MUTANTS_IN_SHARE: usize = 8;
 
 /// The mutants to run.
-#[derive(Debug, Default)]
+#[derive(Debug, clap::Args)]
 pub struct Selection {
-    /// The names of groups; empty means all groups.
-    pub groups: Vec<String>,
-    /// The share of each group's mutants, in cargo-mutants' notation.
-    pub shard: Option<String>,
-    /// The file patterns; empty means all files.
-    pub files: Vec<String>,
-    /// The number of mutants to test at the same time.
-    pub jobs: usize,
+    /// A package to mutate; can be repeated [default: all].
+    #[arg(long = "package", value_name = "PACKAGE", value_parser = PossibleValuesParser::new(names()))]
+    groups: Vec<String>,
+    /// Mutate only files that match a pattern; can be repeated.
+    #[arg(long, value_name = "GLOB")]
+    files: Vec<String>,
+    /// Test only share K, counted from 0, of N equal shares of each package's mutants.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<String>,
+    /// The number of mutants that run at the same time.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    jobs: usize,
 }
 
 /// Returns the names of all groups.
-pub fn names() -> [&'static str; GROUPS.len()] {
+fn names() -> [&'static str; GROUPS.len()] {
     GROUPS.map(|group| group.name)
 }
 

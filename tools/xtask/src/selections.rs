@@ -30,7 +30,7 @@ type Features = BTreeMap<String, BTreeSet<String>>;
 
 impl Selection {
     /// Returns the selection of a command line, or `None` if it selects no package of `all`.
-    fn of(command: &str, all: &BTreeSet<String>) -> Option<Self> {
+    fn parse(command: &str, all: &BTreeSet<String>) -> Option<Self> {
         let mut words = command.split_whitespace().skip_while(|word| *word != "cargo").skip(1);
         let (packages, has_tests) = match words.next()? {
             "xtask" => (vec!["xtask".to_owned()], false),
@@ -50,7 +50,7 @@ impl Selection {
     /// Returns the selections in a document's code spans and blocks.
     fn all_of(document: &str, all: &BTreeSet<String>) -> BTreeSet<Self> {
         let parts = document.lines().flat_map(|line| line.split('`'));
-        parts.filter_map(|part| Self::of(part, all)).collect()
+        parts.filter_map(|part| Self::parse(part, all)).collect()
     }
 
     fn command(&self) -> String {

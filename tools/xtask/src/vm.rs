@@ -12,9 +12,7 @@ use crate::{
 
 /// Builds the contents of the sample driver's kit, and passes on the other arguments.
 pub fn run(arguments: &[OsString]) -> Result<()> {
-    if let Some(package) = crate::guest::missing_packages() {
-        step("Installing QEMU", || packages::install(&[package]))?;
-    }
+    step("Installing QEMU", || packages::install(&crate::guest::missing_packages()))?;
     package::run()?;
     let client: PathBuf = target().join("client").join(format!("{}.exe", client::PACKAGE));
     let mut command = cargo_etw::command(["vm", "--driver"])?;

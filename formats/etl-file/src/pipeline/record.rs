@@ -23,7 +23,7 @@ pub fn decode_record<'r>(
         }
         (event, kernel::or_by_class(own, &event, record.clock(), catalog))
     } else {
-        let header = kernel::RecordHeader::of(record)?;
+        let header = kernel::RecordHeader::from_record(record)?;
         let header = kernel::RecordHeader { code_page: catalog.code_page(), ..header };
         let found = kernel::decode_with(header, record.bytes)?;
         let found = found.described_by(catalog.formats()).described_by_classes(catalog.classes());
@@ -56,7 +56,7 @@ fn in_hex(mut event: Decoded, names: &[String]) -> Decoded {
 /// it is shorter than its header.
 pub fn view<'a>(record: &RecordRef<'a>) -> Option<EventRef<'a>> {
     record.event().or_else(|| {
-        let header = kernel::RecordHeader::of(record)?;
+        let header = kernel::RecordHeader::from_record(record)?;
         Some(view_of(record, &header))
     })
 }

@@ -89,7 +89,9 @@ impl<R: Read + Seek> TraceFile<R> {
         let length = source.seek(SeekFrom::End(0))?;
         let mut start = Vec::new();
         read_at(&mut source, 0, OtherFormat::PROBE, &mut start)?;
-        if let Some(found) = OtherFormat::of(&start).filter(|found| *found != OtherFormat::TRACE) {
+        if let Some(found) =
+            OtherFormat::recognize(&start).filter(|found| *found != OtherFormat::TRACE)
+        {
             return Err(ReadError::OtherFormat(found));
         }
         let first = BufferInfo::parse(&start, 0)
@@ -457,7 +459,7 @@ impl<R: Read + Seek> TraceFile<R> {
         let mut start = Vec::new();
         // The input is truncated, but everything before the truncation is decompressed.
         let _truncated = compression::decompress_into(content, used, &mut start);
-        Ok(Form::of(&start).and_then(|form| form.timestamp(&start)))
+        Ok(Form::recognize(&start).and_then(|form| form.timestamp(&start)))
     }
 }
 
@@ -467,7 +469,7 @@ fn first_timestamp(probe: &[u8], used: usize, number: u32) -> Option<i64> {
         return None;
     }
     let record = probe.get(layout::BUFFER_HEADER..used.min(probe.len()))?;
-    Form::of(record)?.timestamp(record)
+    Form::recognize(record)?.timestamp(record)
 }
 
 /// Reads `length` bytes at `offset`, or fewer at the end of the source.

@@ -78,13 +78,13 @@ const TRACE: (usize, [&[u8]; 2]) = (0x4A, [&[1, 0xC0], &[2, 0xC0]]);
 impl OtherFormat {
     /// The description of a trace that was given instead of a file of another format.
     pub const TRACE: Self = Self { name: "a trace (.etl)", advice: "name it without an option" };
-    /// The number of bytes at the start of a file that [`of`](Self::of) needs.
+    /// The number of bytes at the start of a file that [`recognize`](Self::recognize) needs.
     pub const PROBE: usize = 512;
 
     /// Recognizes the format of a file by its first [`PROBE`](Self::PROBE) bytes, or by all bytes
     /// of a shorter file. Returns `None` for unknown formats.
     #[must_use]
-    pub fn of(start: &[u8]) -> Option<Self> {
+    pub fn recognize(start: &[u8]) -> Option<Self> {
         if start.is_empty() {
             return Some(Self { name: "an empty file", advice: "nothing was written to it" });
         }

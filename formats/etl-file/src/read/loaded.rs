@@ -146,7 +146,7 @@ impl LoadedBuffer {
             if first == [layout::FILLER; 4] {
                 break;
             }
-            let Some(form) = Form::of(&first) else {
+            let Some(form) = Form::recognize(&first) else {
                 let marker = u32::from_le_bytes(first);
                 damage(at, DamageKind::NotARecord { marker });
                 break;

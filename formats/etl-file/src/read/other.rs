@@ -135,7 +135,7 @@ mod tests {
     fn the_type_of_a_record_states_its_pointer_size() {
         let size = |header_type, of_trace| {
             let record = [0, 0, header_type, MARKER];
-            pointer_size(Form::of(&record).unwrap(), &record, of_trace)
+            pointer_size(Form::recognize(&record).unwrap(), &record, of_trace)
         };
         for of_trace in [PointerSize::Four, PointerSize::Eight] {
             for narrow in [0x01, 0x03, 0x0A, 0x0B, 0x10, 0x12] {

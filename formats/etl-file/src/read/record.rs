@@ -114,7 +114,7 @@ struct Properties {
 }
 
 impl Properties {
-    const fn of(record: &RecordRef<'_>) -> Self {
+    const fn from_record(record: &RecordRef<'_>) -> Self {
         Self {
             processor: record.processor,
             buffer: record.buffer,
@@ -167,7 +167,7 @@ impl From<&RecordRef<'_>> for RecordBuf {
         Self {
             bytes: record.bytes.into(),
             clock: *record.clock,
-            properties: Properties::of(record),
+            properties: Properties::from_record(record),
         }
     }
 }
@@ -194,7 +194,7 @@ impl RecordBatch {
     /// Adds a record. Returns true if the batch is then full.
     pub fn push(&mut self, record: &RecordRef<'_>) -> bool {
         self.bytes.extend_from_slice(record.bytes);
-        self.records.push((Properties::of(record), self.bytes.len()));
+        self.records.push((Properties::from_record(record), self.bytes.len()));
         self.bytes.len() >= Self::FULL
     }
 

@@ -186,7 +186,7 @@ impl Buffer {
     /// Returns only the event records, in the order of appending.
     #[must_use]
     pub fn events(&self) -> Vec<EventRecord> {
-        let is_event = |record: &&[u8]| Form::of(record).is_some_and(Form::is_event);
+        let is_event = |record: &&[u8]| Form::recognize(record).is_some_and(Form::is_event);
         let events = self.each_record().filter(is_event);
         events.filter_map(parse).collect()
     }

@@ -2,6 +2,8 @@
 
 use std::{collections::HashSet, hash::Hash};
 
+use etw_wire::winmeta::is_forbidden_in_names;
+
 use crate::{
     error::{ManifestError, Rule},
     model::{Definition, Manifest, Position},
@@ -17,12 +19,7 @@ pub struct Check<'a> {
 /// of them special in paths or XML.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
-    (1..=255).contains(&name.chars().count()) && !name.contains(is_forbidden)
-}
-
-/// The characters that a provider's or channel's name cannot contain.
-fn is_forbidden(character: char) -> bool {
-    character.is_control() || "><&\"|\\:'?*".contains(character)
+    (1..=255).contains(&name.chars().count()) && !name.contains(is_forbidden_in_names)
 }
 
 impl<'a> Check<'a> {

@@ -88,8 +88,8 @@ pub fn differences(
             let mut events = other.events.iter();
             let same = events.find(|one| (one.id, one.version) == (event.id, event.version));
             let Some(same) = same else { continue };
-            let wanted = Presentation::of(manifest, provider, event);
-            let found = Presentation::of(&declared, other, same);
+            let wanted = Presentation::for_event(manifest, provider, event);
+            let found = Presentation::for_event(&declared, other, same);
             for difference in found.differences(&wanted) {
                 let what =
                     format!("event {} version {} changes: {difference}", event.id, event.version);

@@ -292,8 +292,8 @@ proptest! {
                 counts.left_out += 1;
                 continue;
             };
-            let is_same = Presentation::of(&made, other, found)
-                == Presentation::of(&manifest, provider, event);
+            let is_same = Presentation::for_event(&made, other, found)
+                == Presentation::for_event(&manifest, provider, event);
             let expected = format!("event {} version 0 changes: ", event.id);
             let no_message = format!("the message of event {} version 0 ", event.id);
             let is_changed = notes.clone().any(|note| {

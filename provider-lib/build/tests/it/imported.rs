@@ -41,7 +41,10 @@ fn a_manifest_with_odd_names_is_imported_whole() {
     let (ours, theirs) = (&made.providers[0], &read.providers[0]);
     assert_eq!(ours.events.len(), theirs.events.len());
     for (our, their) in ours.events.iter().zip(&theirs.events) {
-        assert_eq!(Presentation::of(&made, ours, our), Presentation::of(&read, theirs, their));
+        assert_eq!(
+            Presentation::for_event(&made, ours, our),
+            Presentation::for_event(&read, theirs, their)
+        );
         assert_eq!(ours.keyword_mask(our), theirs.keyword_mask(their));
     }
 }

@@ -13,7 +13,7 @@ use syn::{
 use super::{
     module::Function,
     settings::encoding,
-    words::{arguments, item, number},
+    words::{arguments, item, literal, number},
 };
 use crate::{
     Encoding, Event, Field, FieldType, Level, Provider, Shape, attribute,
@@ -84,7 +84,12 @@ const LEVELS: &str = "supported: `Critical`, `Error`, `Warning`, `Info`, `Verbos
 /// Parses the names of an event's keywords.
 fn keywords(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
     let mut words = vec![item(input, "a keyword", KEYWORD)?];
-    while input.parse::<Option<Token![|]>>()?.is_some() {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        let word = words.last().map(ToString::to_string).unwrap_or_default();
+        if !input.peek(Token![|]) || input.peek(Token![||]) {
+            bail!(input.span(), "keywords are joined by `|`, as in `keyword = {word} | OTHER`");
+        }
+        input.parse::<Token![|]>()?;
         words.push(item(input, "a keyword", KEYWORD)?);
     }
     Ok(words)
@@ -171,6 +176,14 @@ impl Parse for EventSettings {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut settings = Self::default();
         arguments(input, |word| {
+            if !input.peek(Token![=])
+                && let Some(first) = settings.keyword.iter().flatten().next()
+            {
+                bail!(
+                    word.span(),
+                    "`{word}` has no value; keywords are joined by `|`: write `keyword = {first} | {word}`",
+                );
+            }
             input.parse::<Token![=]>()?;
             match word.to_string().as_str() {
                 "id" => settings.id = Some(number(input, ID)?),
@@ -186,8 +199,14 @@ impl Parse for EventSettings {
                 "opcode" => settings.opcode = Some(item(input, "an opcode", OPCODE)?),
                 "channel" => settings.channel = Some(item(input, "a channel", CHANNEL)?),
                 "encoding" => settings.encoding = Some(encoding(&input.parse()?)?),
-                "name" => settings.name = Some(attribute::name_of(&input.parse()?)?),
-                "message" => settings.message = Some(input.parse()?),
+                "name" => {
+                    let name = literal(input, "an event's name", "name = \"Started\"")?;
+                    settings.name = Some(attribute::name_of(&name)?);
+                }
+                "message" => {
+                    let form = "message = \"Read %1 bytes\"";
+                    settings.message = Some(literal(input, "an event's message", form)?);
+                }
                 "tag" => {
                     let number: LitInt = input.parse()?;
                     settings.tag = Some((attribute::tag_of(&number)?, number.span()));
@@ -295,7 +314,7 @@ pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> 
     }
     let fields = fields(&function.signature, own)?;
     if let Some(message) = &settings.message {
-        message::check(message, fields.len())?;
+        message::check(message, &fields)?;
     }
     Ok(Event {
         level,

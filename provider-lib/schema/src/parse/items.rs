@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::ToTokens as _;
 use syn::{
     Attribute, Expr, ExprLit, GenericParam, Generics, Ident, Item, Lit, Token, Type,
     ext::IdentExt as _,
@@ -10,7 +11,7 @@ use syn::{
     spanned::Spanned as _,
 };
 
-use super::{event::field, module::Entry, words::constant_of};
+use super::{attributes::can_be_provider, event::field, module::Entry, words::constant_of};
 use crate::{
     Channel, ChannelSettings, Field, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind,
     Named, Provider, Scalar, Shape, Structure, TaskOpcodes, attribute,
@@ -145,9 +146,26 @@ fn values_only(field: &Field) -> syn::Result<()> {
     Ok(())
 }
 
+/// Returns whether tokens contain an attribute with one of these names.
+fn mentions(tokens: TokenStream, names: &[&str]) -> bool {
+    let mut follows_hash = false;
+    tokens.into_iter().any(|token| {
+        let is_found = match &token {
+            TokenTree::Group(group) => {
+                let first = group.stream().into_iter().next();
+                let is_named = matches!(&first, Some(TokenTree::Ident(word)) if names.iter().any(|name| word == name));
+                follows_hash && is_named || mentions(group.stream(), names)
+            }
+            _ => false,
+        };
+        follows_hash = matches!(&token, TokenTree::Punct(one) if one.as_char() == '#');
+        is_found
+    })
+}
+
 /// Adds an item that is not part of the declaration, unless it has one of its attributes.
 fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
-    const FORMS: &[(&str, &str)] = &[
+    const FORMS: [(&str, &str); 9] = [
         ("keyword", "`#[keyword] pub const READ: Keyword = Keyword::bit(0);`"),
         ("tasks", "`#[tasks] enum Task { Transfer = 1 }`"),
         ("opcodes", "`#[opcodes] enum Opcode { Split = 10 }`"),
@@ -158,6 +176,29 @@ fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
         ("structure", "`#[structure] pub struct Place { x: u32 }`"),
         ("event", "`#[event(level = Info, keyword = READ)] pub fn name(field: u32);`"),
     ];
+    if let Item::Const(constant) = &item
+        && let Type::Path(path) = &*constant.ty
+        && path.path.segments.last().is_some_and(|last| last.ident == "Keyword")
+    {
+        bail!(
+            constant.ident.span(),
+            "the constant `{0}` is no keyword of the provider without its attribute; write `#[keyword] pub \
+             const {0}: Keyword = …;`",
+            constant.ident,
+        );
+    }
+    if let Item::Mod(module) = &item
+        && let Some((_, items)) = &module.content
+        && !can_be_provider(module)
+        && items.iter().any(|item| mentions(item.to_token_stream(), &FORMS.map(|(name, _)| name)))
+    {
+        bail!(
+            module.ident.span(),
+            "the macro does not read the declarations in the module `{}`; move them to the provider's \
+             module, or make it a provider of its own beside this one",
+            module.ident,
+        );
+    }
     for attribute in attribute::of_item(&item) {
         let path = attribute.path();
         if let Some((name, form)) = FORMS.iter().find(|(name, _)| path.is_ident(name)) {
@@ -276,6 +317,14 @@ fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
             };
             if path.path.segments.last().is_none_or(|last| last.ident != "bit") {
                 return Err(refuse());
+            }
+            if !matches!(attribute::ungrouped(argument), Expr::Lit(_)) {
+                bail!(
+                    argument.span(),
+                    "the bit of the keyword `{}` must be a number, because the macro reads the source and \
+                     cannot evaluate a constant; write, for example, `Keyword::bit(3)`",
+                    item.ident,
+                );
             }
             number(argument)
         }

@@ -1,6 +1,7 @@
 //! The parser of declarations in Rust source.
 
 mod ad_hoc;
+mod attributes;
 mod autologger;
 mod configure;
 mod event;
@@ -17,8 +18,9 @@ use proc_macro2::TokenStream;
 
 pub use self::{
     ad_hoc::{AdHoc, Limit, ad_hoc},
+    attributes::can_be_provider,
     configure::predicates,
-    source::{can_be_provider, source, source_in, unseen},
+    source::{source, source_in, unseen},
 };
 use self::{
     event::event,
@@ -58,6 +60,7 @@ pub fn provider_without_faulty_events(
     let mut module: Module = syn::parse2(module)?;
     configure::configure(&mut module, configuration)?;
     let mut errors = Errors::default();
+    let name_span = settings.name_span;
     let mut provider = Provider {
         guid: settings.guid,
         name: settings.name,
@@ -116,6 +119,7 @@ pub fn provider_without_faulty_events(
     {
         provider.autologger = errors.take(written.resolve(&provider));
     }
+    errors.take(check::name(&provider, name_span));
     check::keep_valid_events(&mut provider, &mut of_events);
     check::provider(&provider, &mut errors);
     if errors.is_empty() {

@@ -59,6 +59,11 @@ impl Parse for Module {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut attributes = input.call(Attribute::parse_outer)?;
         let visibility = input.parse()?;
+        if !input.peek(Token![mod]) {
+            return Err(input.error(
+                "`#[provider]` applies to a module, whose functions are the events; write `mod trace { … }`",
+            ));
+        }
         input.parse::<Token![mod]>()?;
         let ident = input.parse()?;
         if input.peek(Token![;]) {
@@ -120,5 +125,18 @@ impl Parse for Entry {
             }
         }
         input.parse().map(Self::Item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Module;
+
+    #[test]
+    fn only_a_module_can_be_a_provider() {
+        for item in ["struct S;", "pub fn f() {}", "#[cfg(x)] enum E {}"] {
+            let error = syn::parse_str::<Module>(item).err().map(|error| error.to_string());
+            assert!(error.is_some_and(|error| error.contains("write `mod trace { … }`")), "{item}");
+        }
     }
 }

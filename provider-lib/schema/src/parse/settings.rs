@@ -11,7 +11,7 @@ use syn::{
 
 use super::{
     autologger,
-    words::{Given, alone, guid, value},
+    words::{Given, alone, guid, literal, value},
 };
 use crate::{
     Encoding, Guid, Hooks, Trait, attribute,
@@ -21,6 +21,7 @@ use crate::{
 /// The arguments of `#[provider(…)]`.
 pub struct Settings {
     pub name: String,
+    pub name_span: Span,
     pub guid: Guid,
     pub group: Option<Guid>,
     pub traits: Vec<Trait>,
@@ -84,17 +85,22 @@ impl Parse for Settings {
                     }
                     without_rundown = Some(word.clone());
                 }
-                "manifest" => manifest = Some(value(input)?),
+                "manifest" => {
+                    manifest =
+                        Some(text(input, "the manifest's path", "manifest = \"contoso.man\"")?);
+                }
                 "autologger" => autologger = Some(autologger::Written::parse(&word, input)?),
                 // Handled by the macro itself.
                 "crate" => absolute(&value(input)?)?,
-                "name" => name = Some(literal(input)?),
-                "guid" => written_guid = Some(guid(&value(input)?)?),
-                "group" => group = Some(guid(&value(input)?)?),
+                "name" => {
+                    name = Some(text(input, "the provider's name", "name = \"Contoso.Driver\"")?);
+                }
+                "guid" => written_guid = Some(guid(&text(input, "a provider's GUID", GUID_FORM)?)?),
+                "group" => group = Some(guid(&text(input, "a group's GUID", GROUP_FORM)?)?),
                 "encoding" => default_encoding = Some(encoding(&value(input)?)?),
-                "on_enable" => hooks.on_enable = Some(value::<Path>(input)?),
-                "on_disable" => hooks.on_disable = Some(value(input)?),
-                "on_capture_state" => hooks.on_capture_state = Some(value(input)?),
+                "on_enable" => hooks.on_enable = Some(hook(&word, input)?),
+                "on_disable" => hooks.on_disable = Some(hook(&word, input)?),
+                "on_capture_state" => hooks.on_capture_state = Some(hook(&word, input)?),
                 _ => {
                     bail!(
                         word.span(),
@@ -131,6 +137,7 @@ impl Parse for Settings {
         check_size(&name, crate::traits::size(&text, group.is_some(), &traits), &written)?;
         Ok(Self {
             name: text,
+            name_span: name.span(),
             guid,
             group,
             traits,
@@ -153,13 +160,25 @@ fn argument(input: ParseStream<'_>) -> syn::Result<Ident> {
     })
 }
 
-/// Parses `= "…"`, the provider's name.
-fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
-    value(input).map_err(|error: syn::Error| {
+/// The forms of GUIDs, for error messages.
+const GUID_FORM: &str = "guid = \"ce5fa4ea-ab00-5402-8b76-9f76ac858fb5\"";
+const GROUP_FORM: &str = "group = \"4f50731a-89cf-4782-b3e0-dce8c90476ba\"";
+
+/// Parses `= "…"`.
+fn text(input: ParseStream<'_>, what: &str, form: &str) -> syn::Result<LitStr> {
+    input.parse::<Token![=]>()?;
+    literal(input, what, form)
+}
+
+/// Parses `= path`, the function for a kind of notification.
+fn hook(word: &Ident, input: ParseStream<'_>) -> syn::Result<Path> {
+    input.parse::<Token![=]>()?;
+    let span = input.span();
+    input.parse().map_err(|_| {
         error!(
-            error.span(),
-            "the provider's name must be a string literal, because it is part of constants: `name \
-             = \"Contoso.Driver\"`"
+            span,
+            "`{word}` must name a function, because constants refer to it, which cannot contain a closure; \
+             write `fn {word}(…) {{ … }}` outside the declaration and `{word} = super::{word}`",
         )
     })
 }

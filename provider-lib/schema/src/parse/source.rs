@@ -2,9 +2,13 @@
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::ToTokens as _;
-use syn::{Attribute, Item, ItemMod, Meta, spanned::Spanned as _};
+use syn::{Item, ItemMod, Meta, spanned::Spanned as _};
 
-use super::{configure::keep, provider};
+use super::{
+    attributes::{can_be_provider, is_provider},
+    configure::keep,
+    provider,
+};
 use crate::{
     Configuration, Provider, attribute,
     errors::{Errors, Tokens, bail},
@@ -33,12 +37,6 @@ pub fn source_in(text: &str, configuration: &Configuration) -> syn::Result<Vec<P
         providers.clear();
     }
     Ok(providers)
-}
-
-/// Returns whether an attribute is `#[provider]`, under any path.
-fn is_provider(attribute: &Attribute) -> bool {
-    let last = attribute.path().segments.last();
-    last.is_some_and(|last| last.ident == "provider")
 }
 
 /// Returns the source locations of the providers that [`source`] does not find: those in macros, in
@@ -118,27 +116,6 @@ fn declares(attribute: TokenStream) -> bool {
         follows_provider = matches!(&token, TokenTree::Ident(word) if word == "provider");
         is_declared
     })
-}
-
-/// Returns whether a module has `#[provider]` in some configuration.
-#[must_use]
-pub fn can_be_provider(module: &ItemMod) -> bool {
-    module.attrs.iter().any(|attribute| {
-        let is_conditional = attribute.path().is_ident("cfg_attr");
-        is_provider(attribute) || (is_conditional && mentions_provider(attribute))
-    })
-}
-
-/// Returns whether a `#[cfg_attr(…)]` contains the word `provider`.
-fn mentions_provider(attribute: &Attribute) -> bool {
-    fn mentions(tokens: TokenStream) -> bool {
-        tokens.into_iter().any(|token| match token {
-            TokenTree::Ident(word) => word == "provider",
-            TokenTree::Group(group) => mentions(group.stream()),
-            _ => false,
-        })
-    }
-    mentions(attribute.meta.to_token_stream())
 }
 
 fn collect(

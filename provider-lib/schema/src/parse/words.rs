@@ -29,7 +29,27 @@ pub fn alone(word: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
 /// Parses the text of a GUID.
 pub fn guid(text: &LitStr) -> syn::Result<Guid> {
     let parsed = text.value().parse::<Guid>();
-    parsed.map_err(|error| error!(text.span(), "`{}` is not a GUID: {error}", text.value()))
+    let guid =
+        parsed.map_err(|error| error!(text.span(), "`{}` is not a GUID: {error}", text.value()))?;
+    if guid.to_bytes() == [0; 16] {
+        bail!(
+            text.span(),
+            "a GUID of zeros identifies nothing; write another, or remove the argument",
+        );
+    }
+    Ok(guid)
+}
+
+/// Parses `"…"`. `what` has the text, and `form` shows it.
+pub fn literal(input: ParseStream<'_>, what: &str, form: &str) -> syn::Result<LitStr> {
+    let span = input.span();
+    input.parse().map_err(|_| {
+        error!(
+            span,
+            "{what} must be a string literal, because the macro reads the source and cannot evaluate a \
+             constant or a macro; write `{form}`",
+        )
+    })
 }
 
 /// Parses the name of a declared item.
@@ -53,7 +73,8 @@ where
     T::Err: std::fmt::Display,
 {
     let refuse = |span| error!(span, "expected {expected}");
-    let number = LitInt::parse(input).map_err(|_| refuse(input.span()))?;
+    let start = input.span();
+    let number = LitInt::parse(input).map_err(|_| refuse(start))?;
     let value = number.base10_parse().map_err(|_| refuse(number.span()))?;
     Ok((value, number.span()))
 }

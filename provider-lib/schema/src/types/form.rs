@@ -300,6 +300,18 @@ impl Attributes {
         let mut form = self.unchecked();
         if let Some((out_type, span)) = self.out_type {
             let (in_type, _) = form.manifest(scalar, format);
+            let (plain, usual) = scalar.manifest(format);
+            if !matches!(format, Format::Default | Format::Address)
+                && plain == scalar.manifest(Format::Default).0
+                && out_type != usual
+            {
+                bail!(
+                    span,
+                    "another attribute of the field says `{}`, and this one `{}`; remove one of them",
+                    usual.name(),
+                    out_type.name(),
+                );
+            }
             fits(out_type, in_type, span)?;
         }
         let counter = self.counter.as_ref().map(|(word, _)| word.span());

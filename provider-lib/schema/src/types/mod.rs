@@ -265,6 +265,11 @@ fn resolve(
             if is_own {
                 return Ok(Resolved::Named(ident, Shape::One));
             }
+            if Scalar::from_name(&name).is_none()
+                && let Some(error) = of_others(&ident)
+            {
+                return Err(error);
+            }
             match (Scalar::from_name(&name), name.as_str()) {
                 (Some(Scalar::Str | Scalar::CStr), _) if !is_referent => Err(error!(
                     Tokens(written),
@@ -278,13 +283,13 @@ fn resolve(
                      floating-point registers; use `{}`, which contains the number's bits",
                     name.to_uppercase(),
                 )),
-                (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
+                (None, "u128" | "i128" | "char") => Err(no_field_type(written)),
                 (None, "Option") => Err(optional(written)),
                 // The path may have a lifetime, because structures can borrow.
                 (None, _) if path.segments.len() == 1 && only_lifetimes(path).is_ok() => {
                     Ok(Resolved::Named(ident, Shape::One))
                 }
-                (None, _) => Err(of_wdk(&ident).unwrap_or_else(|| no_field_type(written))),
+                (None, _) => Err(no_field_type(written)),
             }
         }
         Type::Ptr(_) => Err(error!(
@@ -398,8 +403,8 @@ fn no_field_type(written: &Type) -> syn::Error {
     )
 }
 
-/// The types of the WDK that drivers have values of, and the field types for them.
-const OF_WDK: [(&str, &str); 22] = [
+/// The types of the WDK and of Rust that drivers have values of, and the field types for them.
+const OTHERS: [(&str, &str); 46] = [
     ("BOOLEAN", "bool"),
     ("BYTE", "u8"),
     ("CHAR", "i8"),
@@ -422,19 +427,65 @@ const OF_WDK: [(&str, &str); 22] = [
     ("UNICODE_STRING", "UnicodeString<'_>"),
     ("USHORT", "u16"),
     ("WDFDEVICE", "Pointer"),
+    ("PCUNICODE_STRING", "UnicodeString<'_>"),
+    ("PUNICODE_STRING", "UnicodeString<'_>"),
+    ("PCSTR", "&CStr"),
+    ("PSTR", "&CStr"),
+    ("PCHAR", "&CStr"),
+    ("ANSI_STRING", "&[u8]"),
+    ("PWSTR", UTF16),
+    ("PCWSTR", UTF16),
+    ("LPWSTR", UTF16),
+    ("LPCWSTR", UTF16),
+    ("PWCHAR", UTF16),
+    ("WCHAR", "u16"),
+    ("ULONG64", "u64"),
+    ("LONG64", "i64"),
+    ("PHYSICAL_ADDRESS", "i64"),
+    ("CString", "&CStr"),
+    ("U16CStr", UTF16),
+    ("String", "&str"),
+    ("Vec", "&[u8]` or another slice, such as `&[u32]"),
+    ("NonNull", "Pointer"),
+    ("AtomicPtr", "Pointer"),
+    (
+        "IpAddr",
+        "SocketAddr` with a port of 0, or declare an event for each of `Ipv4Addr` and `Ipv6Addr",
+    ),
+    ("SocketAddrV4", "SocketAddr"),
+    ("SocketAddrV6", "SocketAddr"),
 ];
 
-/// Returns the error for a type of the WDK, or `None` for another name.
-fn of_wdk(name: &Ident) -> Option<syn::Error> {
-    let (_, kind) = OF_WDK.iter().find(|(of_wdk, _)| name == of_wdk)?;
-    Some(error!(name.span(), "`{name}` is a type of the WDK and not a field type; write `{kind}`"))
+/// The field type for a pointer to UTF-16 text that ends with a NUL.
+const UTF16: &str = "Utf16CStr<'_>";
+
+/// Returns the error for a type whose values have another field type, or `None` for another name.
+fn of_others(name: &Ident) -> Option<syn::Error> {
+    let text = name.to_string();
+    if let Some((_, kind)) = OTHERS.iter().find(|(other, _)| text == *other) {
+        return Some(error!(name.span(), "`{name}` is not a field type; write `{kind}`"));
+    }
+    let (kind, method) = if let Some(number) = text.strip_prefix("NonZero") {
+        (number.to_lowercase(), "get()")
+    } else if let Some(number) = text.strip_prefix("Atomic") {
+        (number.to_lowercase(), "load(…)")
+    } else if text == "Keyword" {
+        ("u64".to_owned(), "bits()")
+    } else {
+        return None;
+    };
+    // `NonZero<u64>`
+    let kind = if kind.is_empty() { "u64" } else { &kind };
+    Scalar::from_name(kind).map(|_| {
+        error!(
+            name.span(),
+            "`{name}` is not a field type; write `{kind}`, and pass the value that `{method}` returns",
+        )
+    })
 }
 
 /// Returns the error for a type name that the declaration does not contain.
 pub fn undeclared(name: &Ident) -> syn::Error {
-    if let Some(error) = of_wdk(name) {
-        return error;
-    }
     error!(
         name.span(),
         "the type `{name}` is neither a field type nor a map or structure of the declaration; \

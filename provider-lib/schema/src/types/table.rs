@@ -260,6 +260,11 @@ impl Scalar {
         self.row().name
     }
 
+    /// Returns whether values of the type are text.
+    pub(crate) const fn is_text(self) -> bool {
+        self.row().is_text || matches!(self, Self::CStr | Self::Utf16CStr)
+    }
+
     /// Returns the type that a path's last segment names.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|scalar| scalar.name() == name && !name.starts_with('['))

@@ -3,6 +3,10 @@
 
 /// `UNW_FLAG_CHAININFO`: the information continues in another function entry.
 const CHAINED: u8 = 4;
+/// `UNW_FLAG_EHANDLER` and `UNW_FLAG_UHANDLER`: a handler of exceptions, and one that runs while frames
+/// are unwound. They are the same routine.
+pub const EXCEPTION_HANDLER: u8 = 1;
+pub const TERMINATION_HANDLER: u8 = 2;
 
 /// A function's entry in the exception directory. Addresses are offsets in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +46,7 @@ pub enum Operation {
         /// The offset in bytes.
         offset: u32,
     },
-    /// An XMM register was stored, which is irrelevant to a stack walk.
+    /// An XMM register was stored.
     SaveXmm {
         /// The register.
         register: u8,
@@ -77,6 +81,8 @@ pub struct Info {
     pub codes: Vec<Code>,
     /// The entry that continues this one.
     pub chained: Option<Entry>,
+    /// The offsets in the image of the handler and of its data, if the function has a handler.
+    pub handler: Option<(u32, u32)>,
 }
 
 /// A defect of unwind information.
@@ -130,6 +136,11 @@ impl Info {
         } else {
             Some(Entry::read(image, after).ok_or(outside)?)
         };
+        let has_handler = flags & (EXCEPTION_HANDLER | TERMINATION_HANDLER) != 0;
+        let handler = (has_handler && chained.is_none())
+            .then(|| Some((u32_at(image, after)?, u32::try_from(after + 4).ok()?)))
+            .map(|handler| handler.ok_or(outside))
+            .transpose()?;
         Ok(Self {
             version,
             flags,
@@ -137,6 +148,7 @@ impl Info {
             frame: (register != 0).then(|| (register, u32::from(frame >> 4) * 16)),
             codes: parse(at, version, codes)?,
             chained,
+            handler,
         })
     }
 }

@@ -20,8 +20,9 @@ mod table;
 mod tests;
 
 pub use self::{
+    info::{EXCEPTION_HANDLER, TERMINATION_HANDLER},
     registers::Registers,
-    table::{End, Table},
+    table::{End, Handler, Table},
 };
 
 /// The maximum number of frames in a walk. A kernel stack can contain more frames only if the

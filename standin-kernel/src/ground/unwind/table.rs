@@ -29,6 +29,24 @@ pub enum End {
     TooMany(usize),
 }
 
+/// The language handler of a function, which handles exceptions and runs while frames are unwound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// The image's address.
+    pub base: u64,
+    /// [`EXCEPTION_HANDLER`](super::EXCEPTION_HANDLER) and
+    /// [`TERMINATION_HANDLER`](super::TERMINATION_HANDLER).
+    pub flags: u8,
+    /// The address of the handler's routine.
+    pub routine: u64,
+    /// The address of the handler's data.
+    pub data: u64,
+    /// The address of the function's entry in the exception directory.
+    pub entry: u64,
+    /// The base of the function's frame on the stack.
+    pub frame: u64,
+}
+
 /// The functions of an image, as listed in its exception directory.
 #[derive(Debug)]
 pub struct Table {
@@ -79,6 +97,11 @@ impl Table {
     /// Returns the entry of the function that contains an offset. Functions that make no calls and
     /// do not change the stack pointer have no entry.
     pub fn find(&self, offset: u32) -> Option<Entry> {
+        self.entry(self.number_of(offset)?)
+    }
+
+    /// Returns the number of the entry of the function that contains an offset.
+    fn number_of(&self, offset: u32) -> Option<usize> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -88,7 +111,51 @@ impl Table {
                 high = middle;
             }
         }
-        self.entry(low.checked_sub(1)?).filter(|entry| offset < entry.end)
+        let number = low.checked_sub(1)?;
+        self.entry(number).filter(|entry| offset < entry.end).map(|_| number)
+    }
+
+    /// Returns the handler of the function that contains an instruction, unless its prologue has not run
+    /// yet. See [`Self::unwind`].
+    pub fn handler(
+        &self,
+        base: u64,
+        registers: &Registers,
+        is_return: bool,
+    ) -> Result<Option<Handler>, End> {
+        let left = End::Left(registers.rip);
+        let offset = u32::try_from(registers.rip.checked_sub(base).ok_or(left)?);
+        let offset = offset.map_err(|_| left)?;
+        let Some(number) =
+            self.number_of(if is_return { offset.saturating_sub(1) } else { offset })
+        else {
+            return Ok(None);
+        };
+        let entry = self.entry(number).ok_or(left)?;
+        let position = offset - entry.begin;
+        let mut info = self.info(entry)?;
+        if !is_return && position < u32::from(info.prologue) {
+            return Ok(None);
+        }
+        let frame = match info.frame {
+            Some((register, above)) => registers.get(register).wrapping_sub(u64::from(above)),
+            None => registers.rsp(),
+        };
+        for _ in 0..MAX_CHAIN {
+            let Some(next) = info.chained else {
+                let at = self.directory + number * Entry::SIZE;
+                return Ok(info.handler.map(|(routine, data)| Handler {
+                    base,
+                    flags: info.flags,
+                    routine: base.wrapping_add(u64::from(routine)),
+                    data: base.wrapping_add(u64::from(data)),
+                    entry: base.wrapping_add(at as u64),
+                    frame,
+                }));
+            };
+            info = self.info(next)?;
+        }
+        Err(Malformed::Chain(entry.info).into())
     }
 
     /// Returns whether an offset follows a call instruction.
@@ -120,6 +187,19 @@ impl Table {
         is_return: bool,
         read: impl Fn(u64) -> Option<u64>,
     ) -> Result<bool, End> {
+        self.unwind_saving(base, registers, is_return, read, &mut |_, _| {})
+    }
+
+    /// See [`Self::unwind`]. Passes the number of each XMM register that the function has saved, and the
+    /// address of its value, to `saved`.
+    pub fn unwind_saving(
+        &self,
+        base: u64,
+        registers: &mut Registers,
+        is_return: bool,
+        read: impl Fn(u64) -> Option<u64>,
+        saved: &mut dyn FnMut(u8, u64),
+    ) -> Result<bool, End> {
         let left = End::Left(registers.rip);
         let offset = u32::try_from(registers.rip.checked_sub(base).ok_or(left)?);
         let offset = offset.map_err(|_| left)?;
@@ -143,7 +223,7 @@ impl Table {
                     return Ok(true);
                 }
             }
-            if self.reverse(entry, info, position, registers, &word)? {
+            if self.reverse(entry, info, position, registers, &word, saved)? {
                 return Ok(false);
             }
         }
@@ -154,12 +234,12 @@ impl Table {
 
     /// Returns whether a jump to the offset `to` stays in the function to which an entry belongs. A
     /// jump to the function's start is a tail call to itself.
-    fn is_in_function(&self, entry: Entry, info: &Info, to: u32) -> bool {
-        if (entry.begin..entry.end).contains(&to) {
-            return to != entry.begin || info.chained.is_some();
+    fn is_in_function(&self, entry: Entry, info: &Info, target: u32) -> bool {
+        if (entry.begin..entry.end).contains(&target) {
+            return target != entry.begin || info.chained.is_some();
         }
-        let other = self.find(to).and_then(|other| self.start(other));
-        other.is_some_and(|other| self.start(entry) == Some(other) && other != to)
+        let other = self.find(target).and_then(|other| self.start(other));
+        other.is_some_and(|other| self.start(entry) == Some(other) && other != target)
     }
 
     /// Returns the start of the function to which an entry belongs.
@@ -187,6 +267,7 @@ impl Table {
         mut position: u32,
         registers: &mut Registers,
         word: &impl Fn(u64) -> Result<u64, End>,
+        saved: &mut dyn FnMut(u8, u64),
     ) -> Result<bool, End> {
         // The registers of all chained entries are stored relative to the same frame.
         let mut base = None;
@@ -215,7 +296,9 @@ impl Table {
                         let value = word(base.wrapping_add(u64::from(offset)))?;
                         registers.set(register, value);
                     }
-                    Operation::SaveXmm { .. } => {}
+                    Operation::SaveXmm { register, offset } => {
+                        saved(register, base.wrapping_add(u64::from(offset)));
+                    }
                     Operation::MachineFrame(has_error) => {
                         let at = registers.rsp().wrapping_add(if has_error { 8 } else { 0 });
                         registers.rip = word(at)?;

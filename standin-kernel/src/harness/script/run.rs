@@ -12,17 +12,18 @@ use super::{
     words::did_you_mean,
 };
 use crate::{
-    execution::schedule::Schedule,
+    execution::{identity::Identity, schedule::Schedule},
     ground::NtStatus,
     harness::{
+        concurrent_work::Work,
         device::Device,
         driver::Driver,
         error::KernelError,
         file::File,
         kernel::Kernel,
+        process::Process,
         recording::{RecordedEvent, Recording},
         request::Request,
-        together::Work,
     },
     services::{etw::state::Target, kmdf::state::request::Completion},
 };
@@ -118,7 +119,7 @@ impl Script {
     ) -> Result<(), ScriptError> {
         let (steps, _) = self.around_the_load();
         let hands = &mut Hands::default();
-        take_all(steps, hands, Host::of(setting, None, false), observer)
+        take_all(steps, hands, Host::new(setting, None, false), observer)
     }
 
     /// Reports the events so far, runs the script's other steps, and then closes the file and removes
@@ -138,15 +139,17 @@ impl Script {
     ) -> Result<(), ScriptError> {
         let (_, steps) = self.around_the_load();
         let mut hands = Hands::default();
-        let host = Host::of(setting, Some(driver), self.expects_events());
+        let host = Host::new(setting, Some(driver), self.expects_events());
         // Events from the driver's entry point also count.
         let events = take_events(host, 0)?;
         hands.keep(host, &events, observer);
         let result = take_all(steps, &mut hands, host, observer);
         let line = steps.last().map_or(0, |line| line.number);
         // The device is always removed, and the first error is returned.
-        let put_down =
-            hands.put_down().map_err(|error| ScriptError { line, problem: error.into() });
+        let put_down = hands
+            .put_down()
+            .and_then(|()| hands.end_processes())
+            .map_err(|error| ScriptError { line, problem: error.into() });
         result.and(put_down)
     }
 }
@@ -206,7 +209,7 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    const fn of(setting: Setting<'a>, driver: Option<&'a Driver>, keeps_events: bool) -> Self {
+    const fn new(setting: Setting<'a>, driver: Option<&'a Driver>, keeps_events: bool) -> Self {
         Self {
             kernel: setting.kernel,
             service: setting.service,
@@ -219,6 +222,11 @@ impl<'a> Host<'a> {
     }
 }
 
+/// The error of a step for a process that does not run.
+const NO_PROCESS: Problem = Problem::Order(
+    "the script started no process with this id; start it with `start-process` first",
+);
+
 /// The objects that a script has opened.
 #[derive(Default)]
 struct Hands {
@@ -227,6 +235,8 @@ struct Hands {
     last: Option<Completion>,
     /// The started requests, by name.
     started: BTreeMap<String, Request>,
+    /// The processes that run, by id.
+    processes: BTreeMap<u32, Process>,
     /// The events after the last expected event.
     events: Vec<RecordedEvent>,
 }
@@ -312,6 +322,7 @@ impl Hands {
     }
 
     /// Runs one step. If the step sends a request, returns the request's text.
+    #[expect(clippy::too_many_lines, reason = "a few lines for each kind of step")]
     fn take_step(&mut self, step: &Step, host: Host<'_>) -> Result<Option<String>, Problem> {
         let device = self
             .device
@@ -396,6 +407,27 @@ impl Hands {
             Step::Parameter(name, value) => {
                 host.kernel.set_parameter(host.service, name, value.clone());
             }
+            Step::StartProcess(id, image, command_line) => {
+                if self.processes.contains_key(id) {
+                    return Err(Problem::Order(
+                        "there is a process with this id already; end it with `end-process` first",
+                    ));
+                }
+                let identity = Identity { process: *id, thread: id.saturating_add(4) };
+                let status = match host.kernel.start_process(identity, image, command_line) {
+                    Ok(process) => {
+                        self.processes.insert(*id, process);
+                        NtStatus::SUCCESS
+                    }
+                    Err(KernelError::Status { status, .. }) => status,
+                    Err(error) => return Err(error.into()),
+                };
+                self.last = Some(Completion::failure(status));
+                return Ok(Some(format!("start of process {id}")));
+            }
+            Step::EndProcess(id) => self.processes.remove(id).ok_or(NO_PROCESS)?.end()?,
+            Step::StartThread(thread) => self.process(*thread)?.start_thread(thread.thread)?,
+            Step::EndThread(thread) => self.process(*thread)?.end_thread(thread.thread)?,
             Step::Remove => {
                 device?;
                 self.put_down()?;
@@ -411,6 +443,11 @@ impl Hands {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the process of a thread.
+    fn process(&self, thread: Identity) -> Result<&Process, Problem> {
+        self.processes.get(&thread.process).ok_or(NO_PROCESS)
     }
 
     fn no_such_request(&self, name: &str) -> Problem {
@@ -451,6 +488,11 @@ impl Hands {
     /// Closes the file, if one is open.
     fn close(&mut self) -> Result<(), KernelError> {
         self.file.take().map_or(Ok(()), File::close)
+    }
+
+    /// Ends the processes that still run.
+    fn end_processes(&mut self) -> Result<(), KernelError> {
+        std::mem::take(&mut self.processes).into_values().try_for_each(Process::end)
     }
 
     /// Closes the file and removes the device, if they exist.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     execution::identity::Identity,
     ground::NtStatus,
-    services::{faults::Fault, managers::registry::value::RegistryValue},
+    services::{managers::registry::value::RegistryValue, verifier::faults::Fault},
 };
 
 /// The maximum number of steps in a script, including repetitions.
@@ -57,6 +57,11 @@ pub enum Step {
     Filter(Guid, Filter),
     Fault(Fault),
     Parameter(String, RegistryValue),
+    /// Starts a process with an id, an image and a command line.
+    StartProcess(u32, String, String),
+    EndProcess(u32),
+    StartThread(Identity),
+    EndThread(Identity),
     Remove,
     SurpriseRemove,
 }
@@ -240,6 +245,20 @@ fn step(words: &[&str]) -> Result<Step, String> {
         ["fault", routine, status] => Step::Fault(fault(routine, status, "1")?),
         ["fault", routine, status, times] => Step::Fault(fault(routine, status, times)?),
         ["parameter", name, value] => Step::Parameter((*name).to_owned(), registry_value(value)?),
+        ["start-process", process, image, rest @ ..] if rest.len() < 2 => {
+            let text = |word: &str| quoted(word).unwrap_or(word).to_owned();
+            let command_line = rest.first().map_or_else(String::new, |word| text(word));
+            Step::StartProcess(number(process)?, text(image), command_line)
+        }
+        ["end-process", process] => Step::EndProcess(number(process)?),
+        [which @ ("start-thread" | "end-thread"), process, thread] => {
+            let identity = Identity { process: number(process)?, thread: number(thread)? };
+            if *which == "start-thread" {
+                Step::StartThread(identity)
+            } else {
+                Step::EndThread(identity)
+            }
+        }
         ["remove"] => Step::Remove,
         ["surprise-remove"] => Step::SurpriseRemove,
         [first, ..] => return Err(not_a_step(first)),
@@ -356,6 +375,12 @@ mod tests {
             one("expect 0xC0000010"),
             Ok(Step::Expect(NtStatus::INVALID_DEVICE_REQUEST, None))
         );
+        assert_eq!(
+            one("start-process 8 \"a b.exe\" \"a b\""),
+            Ok(Step::StartProcess(8, "a b.exe".to_owned(), "a b".to_owned()))
+        );
+        let thread = Identity { process: 8, thread: 16 };
+        assert_eq!(one("end-thread 8 0x10"), Ok(Step::EndThread(thread)));
         assert_eq!(Script::parse("\n # nothing\n").map(|script| script.steps.len()).ok(), Some(0));
     }
 
@@ -372,6 +397,10 @@ mod tests {
             ),
             ("ioctl 0x100000000", ["line 1", "not a number, or is too large"]),
             ("start wirte \"x\" as w", ["line 1", "did you mean `write`?"]),
+            (
+                "start-process 8 x y z",
+                ["line 1", "write `start-process PROCESS IMAGE [COMMAND-LINE]`"],
+            ),
             ("start read 1", ["line 1", "write `start REQUEST as NAME`"]),
             ("expect STATUS_CANCELED", ["line 1", "`STATUS_CANCELLED`"]),
             ("fault WdfDeviceCrate", ["line 1", "did you mean `WdfDeviceCreate`?"]),

@@ -63,6 +63,15 @@ steps! {
     "parameter" "parameter NAME VALUE"
         "sets a value of the service's parameters key in the registry: a number (`REG_DWORD`), a \
          string (`REG_SZ`) or bytes (`REG_BINARY`)";
+    "start-process" "start-process PROCESS IMAGE [COMMAND-LINE]"
+        "starts a process with this id and image path, whose first thread has the next multiple of 4 as its \
+         id; `expect` compares the status with which a driver's notification routine refuses it";
+    "end-process" "end-process PROCESS"
+        "ends a process that the script started";
+    "start-thread" "start-thread PROCESS THREAD"
+        "starts another thread of a process that the script started";
+    "end-thread" "end-thread PROCESS THREAD"
+        "ends such a thread";
     "remove" "remove"
         "removes the device";
     "surprise-remove" "surprise-remove"

@@ -40,7 +40,7 @@ impl CallbackMemory {
         let chain = put(&[vec![0; room], bytes.clone()].concat());
         let start = chain.address() + room as u64;
         let descriptor = EventFilterDescriptor {
-            pointer: start,
+            ptr: start,
             size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
             kind: SCHEMATIZED,
         };

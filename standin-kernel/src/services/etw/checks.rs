@@ -21,7 +21,7 @@ use crate::{
         memory,
         rule::Rule,
     },
-    services::verifier::Cause,
+    services::verifier::warnings::Cause,
 };
 
 /// `EVENT_WRITE_FLAG_NO_FAULTING`.
@@ -100,7 +100,7 @@ impl<'a> Written<'a> {
     fn name(&self) -> Option<String> {
         let metadata = self.metadata()?;
         let size = usize::from(u16::try_from(metadata.size).ok()?);
-        let bytes = memory::read_bytes(metadata.pointer, size).ok()?;
+        let bytes = memory::read_bytes(metadata.ptr, size).ok()?;
         Some(filters::name_of(&bytes)?.to_owned())
     }
 
@@ -108,7 +108,7 @@ impl<'a> Written<'a> {
     fn warn(&self, rule: Rule, sentence: impl FnOnce() -> String) {
         let provider = self.route.provider;
         let EventDescriptor { id, version, .. } = *self.event;
-        let metadata = self.metadata().map_or(0, |one| one.pointer);
+        let metadata = self.metadata().map_or(0, |one| one.ptr);
         let cause = Cause::Event(provider, id, version, metadata);
         let event = || {
             let of = self
@@ -223,8 +223,8 @@ fn addresses(context: &Context, call: &WriteCall, data: &[EventDataDescriptor]) 
     let size = size_of_val(data) as u64;
     context.check_address("data descriptors", call.data, size);
     for one in data {
-        if one.pointer != 0 {
-            context.check_address("event data", one.pointer, u64::from(one.size));
+        if one.ptr != 0 {
+            context.check_address("event data", one.ptr, u64::from(one.size));
         }
     }
 }
@@ -232,7 +232,7 @@ fn addresses(context: &Context, call: &WriteCall, data: &[EventDataDescriptor]) 
 /// Checks the types, order and reserved fields of data descriptors.
 fn descriptors(written: &Written<'_>, route: &Route, data: &[EventDataDescriptor]) {
     for (number, one) in data.iter().enumerate() {
-        if one.reserved_1 != 0 || one.reserved_2 != 0 {
+        if one.reserved1 != 0 || one.reserved2 != 0 {
             written.warn(Rule::ReservedBytes, || {
                 format!("with nonzero reserved bytes in data descriptor {number}")
             });

@@ -65,7 +65,7 @@ pub const fn passes(level: u8, keyword: u64, to_level: u8, any: u64, all: u64) -
 
 impl Combined {
     /// Combines several sessions' enable info. Returns `None` if there are no sessions.
-    pub fn of(enable_infos: impl IntoIterator<Item = EnableInfo>) -> Option<Self> {
+    pub fn combine(enable_infos: impl IntoIterator<Item = EnableInfo>) -> Option<Self> {
         enable_infos
             .into_iter()
             .map(|one| Self {
@@ -96,21 +96,21 @@ mod tests {
         assert!(!strict.passes(4, 1) && strict.passes(4, 3));
         let lax = EnableInfo { all_without_any: false, ..strict };
         assert!(lax.passes(4, 1));
-        assert_eq!(Combined::of([lax]).map(|all| all.match_all), Some(0));
+        assert_eq!(Combined::combine([lax]).map(|all| all.match_all), Some(0));
     }
 
     // R-E4
     #[test]
     fn level_is_the_maximum_any_the_union_all_the_intersection() {
-        let combined = Combined::of([enable_info(3, 1, 0b110), enable_info(1, 4, 0b011)]);
+        let combined = Combined::combine([enable_info(3, 1, 0b110), enable_info(1, 4, 0b011)]);
         assert_eq!(combined, Some(Combined { level: 3, match_any: 5, match_all: 0b010 }));
-        assert_eq!(Combined::of([]), None);
+        assert_eq!(Combined::combine([]), None);
     }
 
     // R-O3
     #[test]
     fn level_0_and_match_any_0_mean_no_limit() {
-        let combined = Combined::of([enable_info(0, 0, 0), enable_info(3, 1, 1)]);
+        let combined = Combined::combine([enable_info(0, 0, 0), enable_info(3, 1, 1)]);
         assert_eq!(combined, Some(Combined { level: 255, match_any: u64::MAX, match_all: 0 }));
     }
 

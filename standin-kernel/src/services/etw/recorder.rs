@@ -167,7 +167,12 @@ fn configure(context: &Context, control: Memory, parameters: Memory) -> NtStatus
 }
 
 /// Creates a log as specified by `RECORDER_LOG_CREATE_PARAMS`.
-fn create(context: &Context, control: Memory, parameters: Memory, to: At<u64>) -> NtResult {
+fn create(
+    context: &Context,
+    control: Memory,
+    parameters: Memory,
+    recorder_log: At<u64>,
+) -> NtResult {
     /// The offsets of the fields: the buffer size, the number to append to the identifier, the switch
     /// for appending it, the identifier's size, and the identifier.
     const ROOM: u64 = 8;
@@ -194,7 +199,7 @@ fn create(context: &Context, control: Memory, parameters: Memory, to: At<u64>) -
         identifier = format!("{identifier}{appended:x}");
     }
     let room = if room == 0 { DEFAULT_ROOM } else { room as usize };
-    to.write(context, add(context, Log::new(control.0, false, identifier, room)));
+    recorder_log.write(context, add(context, Log::new(control.0, false, identifier, room)));
     Ok(())
 }
 

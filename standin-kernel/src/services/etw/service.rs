@@ -21,11 +21,8 @@ use crate::{
     execution::context::ServiceContext,
     ground::{clock::Clock, rule::Rule},
     services::{
-        addresses::Addresses,
-        borrowed::Borrowed,
-        faults::Faults,
         managers::{pool::SoundAddresses, wmi_events::WmiEvents},
-        verifier::Verifier,
+        verifier::{addresses::Addresses, borrowed::Borrowed, faults::Faults, warnings::Verifier},
     },
 };
 

@@ -349,7 +349,7 @@ impl Etw {
     pub fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
         let enable_infos = self.enable_infos_of(registration);
-        let mut combined = Combined::of(enable_infos.iter().map(|(_, one)| one.enable_info));
+        let mut combined = Combined::combine(enable_infos.iter().map(|(_, one)| one.enable_info));
         // O1
         if self.unspecified.passes_level_zero
             && enable_infos.iter().all(|(_, one)| one.enable_info.level == 0)

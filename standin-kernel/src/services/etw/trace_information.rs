@@ -5,9 +5,11 @@ use super::{
     state::{flags_of, level_of, session_of},
 };
 use crate::{
-    execution::routine::{At, Memory, Routine, routine},
+    execution::{
+        routine::{At, Memory, Routine, routine},
+        strings::read_unicode_string,
+    },
     ground::{NtResult, NtStatus},
-    services::strings::read_unicode_string,
 };
 
 /// The exports, with the IRQL limits of wdm.h.

@@ -151,7 +151,7 @@ fn filtered<'a>(
 }
 
 fn data_descriptors(context: &Context, call: &WriteCall) -> Short<EventDataDescriptor> {
-    let empty = EventDataDescriptor { pointer: 0, size: 0, kind: 0, reserved_1: 0, reserved_2: 0 };
+    let empty = EventDataDescriptor::default();
     let mut descriptors = Short::from_elem(empty, call.count as usize);
     context.read_into(call.data, descriptors.as_mut_slice().as_mut_bytes());
     descriptors
@@ -165,7 +165,7 @@ fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types:
         Content { payload: Vec::with_capacity(whole.min(largest + 1)), ..Content::default() };
     for descriptor in descriptors {
         let size = descriptor.size as usize;
-        if descriptor.pointer == 0 && size != 0 {
+        if descriptor.ptr == 0 && size != 0 {
             checks::null_data(context, size);
         }
         let read = |into: &mut Vec<u8>| {
@@ -173,7 +173,7 @@ fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types:
             let size = size.min(largest + 1);
             let start = into.len();
             into.resize(start + size, 0);
-            context.read_into(descriptor.pointer, into.get_mut(start..).unwrap_or_default());
+            context.read_into(descriptor.ptr, into.get_mut(start..).unwrap_or_default());
         };
         let read_whole = || {
             let mut bytes = Vec::new();

@@ -1,25 +1,30 @@
 //! The creation of devices.
 
-use super::{
-    bus::{children::Child, list::create_default},
-    device::{
-        init::{Inits, with_init},
-        nodes::EarlyInterfaces,
-        wdm::attach,
-    },
-    driver::driver_of,
-    object::{self, create, read_attributes, validate},
-    presentation,
-    state::{
-        device::{DeviceData, DeviceInit},
-        framework::{Context, Data, Entries},
-        target::TargetData,
-    },
-};
 use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{NtResult, NtStatus, abi::ObjectAttributes},
-    services::managers::device_properties::CLASS,
+    services::{
+        kmdf::{
+            binding::driver_of,
+            bus::{children::Child, list::create_default},
+            device::{
+                init::{Inits, with_init},
+                nodes::EarlyInterfaces,
+                wdm::attach,
+            },
+            lifetime,
+            lifetime::{create, read_attributes, validate},
+            state::{
+                device::{DeviceData, DeviceInit},
+                device_object::own,
+                framework::{Context, Data, Entries},
+                target::TargetData,
+            },
+            synchronization::presentation,
+        },
+        managers::device_properties::CLASS,
+        ntoskrnl::{io::devices::TYPE as DEVICE, ob::namespace},
+    },
 };
 
 pub const ENTRIES: Entries =
@@ -53,6 +58,10 @@ fn device_create(
     if is_malformed {
         return Err(NtStatus::INVALID_PARAMETER);
     }
+    let name = with_init(context, init_handle, |init| init.assigned_name().map(str::to_owned));
+    if let Some(name) = &name {
+        namespace::place(&mut context.ntoskrnl(), name, DEVICE, 0)?;
+    }
     let mut init = with_init(context, init_handle, core::mem::take);
     if init.child_of.is_some() {
         name_child(context, &mut init);
@@ -65,10 +74,14 @@ fn device_create(
     // The framework consumes the WDFDEVICE_INIT; the driver must not use it again.
     context.framework().part::<Inits>().open.remove(&init_handle);
     attach(context, handle);
+    if let Some(name) = name {
+        let object = own(context, handle);
+        namespace::enter(&mut context.ntoskrnl(), &name, object, DEVICE);
+    }
     create_local_target(context, handle);
     let checked = presentation::check_files(context, handle);
     if let Err(status) = checked.and_then(|()| create_default(context, handle)) {
-        object::discard(context, handle);
+        lifetime::discard(context, handle);
         return Err(status);
     }
     context.write(init_pointer.0, &0_u64);

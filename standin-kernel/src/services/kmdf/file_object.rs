@@ -1,15 +1,17 @@
 //! The `FILE_OBJECT`s of open files, for drivers that access them below the framework.
 
-use super::state::{
-    device::DeviceData,
-    device_object::own,
-    file::FileData,
-    framework::{Context, Entries},
-};
 use crate::{
     execution::routine::{At, Handle, routine},
     ground::{abi::FileObject, arena::Block},
-    services::create_parameters::SYNCHRONOUS_IO,
+    services::{
+        kmdf::state::{
+            device::DeviceData,
+            device_object::own,
+            file::FileData,
+            framework::{Context, Entries},
+        },
+        managers::create_parameters::SYNCHRONOUS_IO,
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -45,8 +47,8 @@ pub fn of_file(context: &Context, file: u64) -> u64 {
         // IO_TYPE_FILE
         object.kind = 5;
         object.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
-        object.device = device;
-        object.name = name;
+        object.device_object = device;
+        object.file_name = name;
     }
     object.flags = flags;
     context.write(address, &object);

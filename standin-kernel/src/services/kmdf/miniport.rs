@@ -1,20 +1,25 @@
 //! Devices of miniport drivers: the port driver owns the `DEVICE_OBJECT` and its requests, and the
 //! miniport driver uses the framework for everything else.
 
-use super::{
-    creation::create_local_target,
-    device::wdm::{Owner, owner},
-    driver::{self, DriverData, framework_unload},
-    object::{create_from, give},
-    state::{
-        device::{Below, DeviceData, DeviceInit},
-        device_object::{Foreign, Objects},
-        framework::{Context, Entries},
-    },
-};
 use crate::{
     execution::routine::{At, Handle, Out, routine},
-    ground::{NtResult, abi::ObjectAttributes, framework_abi::DeviceObject, rule::Rule},
+    ground::{
+        NtResult,
+        abi::{DeviceObject, ObjectAttributes},
+        rule::Rule,
+    },
+    services::kmdf::{
+        binding,
+        binding::{DriverData, framework_unload},
+        creation::create_local_target,
+        device::wdm::{Owner, owner},
+        lifetime::{create_from, give},
+        state::{
+            device::{Below, DeviceData, DeviceInit},
+            device_object::{Foreign, Objects},
+            framework::{Context, Entries},
+        },
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -60,6 +65,6 @@ fn miniport_create(
 /// Deletes the driver object. Called by the unload routine of a driver that has its own unload
 /// routine.
 fn miniport_unload(context: &Context, driver: Handle<DriverData>) {
-    let object = driver::object_of(context, driver.0);
+    let object = binding::object_of(context, driver.0);
     framework_unload(context, At::new(object));
 }

@@ -1,35 +1,29 @@
-//! The Kernel-Mode Driver Framework: the function table, framework objects, devices, queues,
-//! requests, timers, DPCs, work items, locks, memory, strings and registry keys.
+//! The Kernel-Mode Driver Framework: its function table and its objects.
+//!
+//! Each folder has the routines and callbacks of a kind of framework object, or of a group of kinds:
+//! `object` the general ones (memory, collections, strings), `io` queues and requests, `deferred`
+//! timers, DPCs and work items. `state` has what several of them share. A module that uses several
+//! folders, or that several use, lies beside them, since folders do not use each other in circles.
 
-pub mod buffer;
+pub mod binding;
 pub mod bus;
-pub mod collection;
 pub mod creation;
+pub mod deferred;
 pub mod device;
 pub mod dma;
 pub mod driver;
-pub mod driver_version;
-pub mod file;
 pub mod file_object;
+pub mod file_opening;
 pub mod interrupt;
 pub mod io;
 pub mod io_target;
-pub mod lock;
+pub mod lifetime;
 pub mod miniport;
 pub mod object;
-pub mod object_routines;
-pub mod presentation;
 pub mod registry;
-pub mod resource;
+pub mod resource_lists;
 pub mod state;
+pub mod synchronization;
 pub mod table;
-pub mod text_routines;
-pub mod timer;
-pub mod usb;
-pub mod verifier_routines;
-pub mod wait;
-pub mod wdm_dispatch;
 pub mod wdm_request;
-pub mod wmi;
 pub mod work;
-pub mod work_item;

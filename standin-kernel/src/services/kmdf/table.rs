@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::{
-    buffer, bus, collection, creation, device, dma, driver, driver_version, file, file_object,
-    interrupt, io, io_target, lock, miniport, object_routines, presentation, registry, resource,
+    binding, bus, creation, deferred, device, dma, driver, file_object, file_opening, interrupt,
+    io, io_target, miniport, object, registry, resource_lists,
     state::framework::{Context, Entries},
-    text_routines, timer, usb, verifier_routines, wdm_dispatch, wdm_request, wmi, work_item,
+    synchronization, wdm_request,
 };
 use crate::{
     execution::{
@@ -25,55 +25,55 @@ pub const INTERNAL: &str = "Wdf01000.sys (internal)";
 
 /// The provided routines, by module.
 const PROVIDED: &[Entries] = &[
-    buffer::ENTRIES,
     bus::list::ENTRIES,
     bus::pdo::ENTRIES,
     bus::pdo_init::ENTRIES,
     bus::retrieve::ENTRIES,
-    collection::ENTRIES,
-    creation::ENTRIES,
-    driver::ENTRIES,
-    driver_version::ENTRIES,
+    deferred::timer::ENTRIES,
+    deferred::work_item::ENTRIES,
     device::capabilities::ENTRIES,
+    creation::ENTRIES,
     device::device_state::ENTRIES,
     device::init::ENTRIES,
     device::interfaces::ENTRIES,
+    miniport::ENTRIES,
     device::power_policy::ENTRIES,
     device::properties::ENTRIES,
     device::relations::ENTRIES,
+    resource_lists::ENTRIES,
     device::routines::ENTRIES,
     device::settings::ENTRIES,
     device::wdm::ENTRIES,
+    device::wmi::ENTRIES,
     dma::routines::ENTRIES,
-    file::ENTRIES,
+    binding::ENTRIES,
+    driver::verifier::ENTRIES,
+    driver::version::ENTRIES,
     file_object::ENTRIES,
+    file_opening::ENTRIES,
     interrupt::routines::ENTRIES,
     io::halt::ENTRIES,
     io::power::ENTRIES,
     io::queue_routines::ENTRIES,
     io::request_routines::ENTRIES,
     io::retrieve::ENTRIES,
-    wdm_dispatch::ENTRIES,
+    io::wdm_dispatch::ENTRIES,
     wdm_request::ENTRIES,
-    lock::ENTRIES,
-    miniport::ENTRIES,
-    object_routines::ENTRIES,
-    presentation::ENTRIES,
-    registry::assign::ENTRIES,
-    registry::keys::ENTRIES,
-    registry::query::ENTRIES,
-    resource::ENTRIES,
     io_target::format::ENTRIES,
     io_target::open::ENTRIES,
     io_target::requests::ENTRIES,
     io_target::routines::ENTRIES,
     io_target::synchronous::ENTRIES,
-    text_routines::ENTRIES,
-    timer::ENTRIES,
-    usb::ENTRIES,
-    verifier_routines::ENTRIES,
-    wmi::ENTRIES,
-    work_item::ENTRIES,
+    io_target::usb::ENTRIES,
+    object::collection::ENTRIES,
+    object::memory::ENTRIES,
+    object::routines::ENTRIES,
+    object::string::ENTRIES,
+    registry::assign::ENTRIES,
+    registry::keys::ENTRIES,
+    registry::query::ENTRIES,
+    synchronization::lock::ENTRIES,
+    synchronization::presentation::ENTRIES,
 ];
 
 /// Returns the provided routines by name.
@@ -96,7 +96,7 @@ pub fn entries() -> Vec<Routine<Context>> {
 }
 
 /// The framework's routines that are not in its table.
-pub const INTERNAL_ENTRIES: Entries = &[routine("FxDriverUnload", driver::framework_unload)];
+pub const INTERNAL_ENTRIES: Entries = &[routine("FxDriverUnload", binding::framework_unload)];
 
 fn not_provided(context: &Context) -> u64 {
     context.stop(

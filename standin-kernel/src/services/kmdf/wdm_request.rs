@@ -3,22 +3,23 @@
 
 use std::collections::HashMap;
 
-use super::{
-    buffer::MemoryData,
-    io::{
-        irp::{irp_of, mdl_of, request_of},
-        pass::{self, Preprocess},
-    },
-    object::{create, give},
-    state::{
-        device::{DeviceData, DeviceInit, device_of},
-        framework::{BadHandle, Context, Entries},
-        request::{RequestData, RequestKind},
-    },
-};
 use crate::{
     execution::routine::{At, Callback, Handle, Memory, Out, routine},
     ground::{NtResult, NtStatus, abi::Irp},
+    services::kmdf::{
+        io::{
+            irp::{irp_of, mdl_of, request_of},
+            pass,
+            pass::Preprocess,
+        },
+        lifetime::{create, give},
+        object::memory::MemoryData,
+        state::{
+            device::{DeviceData, DeviceInit, device_of},
+            framework::{BadHandle, Context, Entries},
+            request::{RequestData, RequestKind},
+        },
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -68,9 +69,9 @@ fn retrieve_mdl(
     context: &Context,
     request: u64,
     which: impl FnOnce(&mut RequestData) -> NtResult<(u64, u64)>,
-    to: u64,
+    mdl: u64,
 ) -> NtResult {
-    context.write(to, &0_u64);
+    context.write(mdl, &0_u64);
     let found = context.with::<RequestData, _>(request, |request| {
         if !request.has_data() {
             Err(NtStatus::INVALID_PARAMETER)
@@ -80,7 +81,7 @@ fn retrieve_mdl(
             which(request).map(|range| mdl_of(request, range))
         }
     });
-    give(context, found, to)
+    give(context, found, mdl)
 }
 
 fn input_mdl(context: &Context, request: Handle<RequestData>, mdl: At<u64>) -> NtResult {
@@ -217,7 +218,7 @@ fn assign_preprocess(
     }
     let is_new = init.with_init(context, |init| {
         let all: &mut HashMap<u8, u64> = &mut init.parts.get::<Preprocess>().0;
-        let is_new = has_minors || !all.contains_key(&major);
+        let is_new = !all.contains_key(&major);
         if !has_minors {
             all.entry(major).or_insert(routine.0);
         }

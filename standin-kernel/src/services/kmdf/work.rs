@@ -4,8 +4,11 @@
 
 use std::collections::VecDeque;
 
-use super::state::framework::{Context, ObjectRoutine};
-use crate::{execution::identity::Identity, ground::irql::Irql};
+use crate::{
+    execution::identity::Identity,
+    ground::irql::Irql,
+    services::kmdf::state::framework::{Context, ObjectRoutine},
+};
 
 /// The system thread that runs the framework's own work.
 const WORKER: Identity = Identity { process: Identity::SYSTEM.process, thread: 12 };

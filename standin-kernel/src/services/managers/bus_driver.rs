@@ -33,8 +33,12 @@ impl Default for BusDriver {
         let mut filled = DriverObject::new_zeroed();
         filled.kind = DRIVER;
         filled.size = i16::try_from(size_of::<DriverObject>()).unwrap_or(i16::MAX);
-        filled.driver_name =
-            UnicodeString { length, maximum_length: length, reserved: 0, buffer: text.address() };
+        filled.driver_name = UnicodeString {
+            length,
+            maximum_length: length,
+            buffer: text.address(),
+            ..Default::default()
+        };
         for (at, bytes) in [(text.address(), &name[..]), (object.address(), filled.as_bytes())] {
             let written = memory::write_bytes(at, bytes);
             debug_assert!(written.is_ok(), "the kernel's own memory is writable");

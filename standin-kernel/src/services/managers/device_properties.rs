@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use crate::{
     NtStatus,
+    execution::strings::{text_bytes, units},
     ground::NtResult,
-    services::strings::{text_bytes, units},
 };
 
 /// The identity of a device for the Plug and Play manager, as reported by its bus.

@@ -15,7 +15,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 use crate::{
     execution::{call::Call, environment::Environment, thread::Thread},
     ground::{
-        arena::{Arena, UNINITIALIZED},
+        arena::{Arena, PAGE, UNINITIALIZED},
         backtrace::Backtrace,
     },
 };
@@ -23,6 +23,9 @@ use crate::{
 /// The number of freed blocks that are remembered, to distinguish a double free from a free of a
 /// wrong address.
 const REMEMBERED: usize = 4096;
+
+/// The size in bytes of a cache line, to which blocks are aligned on request.
+const CACHE_LINE: usize = 64;
 
 /// A pool tag: four characters that identify the purpose of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +56,8 @@ pub struct Wanted {
     pub paged: bool,
     /// Set for `POOL_FLAG_UNINITIALIZED`.
     pub uninitialized: bool,
+    /// Set if the block is aligned to a cache line.
+    pub cache_aligned: bool,
 }
 
 /// The addresses that a thread recently passed and that were not in freed blocks, with the pool's
@@ -78,6 +83,8 @@ pub struct Allocation {
     /// Set if the block is from paged pool.
     pub paged: bool,
     guarded: bool,
+    /// The size of the memory in bytes, including padding for the alignment.
+    reserved: usize,
     /// The call that allocated it.
     pub allocated_by: Call,
     /// The calls that led to the allocation.
@@ -144,12 +151,18 @@ impl Pool {
         let mut state = self.change();
         // Paged memory becomes accessible as a whole, which would open guard pages.
         let guarded = self.special && !wanted.paged;
+        // A guarded block ends at a page, and a block of a page begins at one.
+        let reserved = match (wanted.cache_aligned, guarded) {
+            (false, _) => wanted.size,
+            (true, true) => wanted.size.next_multiple_of(CACHE_LINE),
+            (true, false) => wanted.size.max(PAGE),
+        };
         let address = if wanted.paged {
-            self.environment.paged.allocate(wanted.size, fill)
+            self.environment.paged.allocate(reserved, fill)
         } else if guarded {
-            Arena::non_paged().allocate_guarded(wanted.size, fill)
+            Arena::non_paged().allocate_guarded(reserved, fill)
         } else {
-            Arena::non_paged().allocate(wanted.size, fill)
+            Arena::non_paged().allocate(reserved, fill)
         }?;
         state.freed.retain(|freed| freed.address != address);
         state.live.insert(
@@ -159,6 +172,7 @@ impl Pool {
                 tag: wanted.tag,
                 paged: wanted.paged,
                 guarded,
+                reserved,
                 allocated_by: by,
                 backtrace,
             },
@@ -277,11 +291,11 @@ impl Pool {
 
     fn give_back(&self, address: u64, allocation: &Allocation) {
         if allocation.paged {
-            self.environment.paged.free(address, allocation.size);
+            self.environment.paged.free(address, allocation.reserved);
         } else if allocation.guarded {
-            Arena::non_paged().free_guarded(address, allocation.size);
+            Arena::non_paged().free_guarded(address, allocation.reserved);
         } else {
-            Arena::non_paged().free(address, allocation.size);
+            Arena::non_paged().free(address, allocation.reserved);
         }
     }
 }
@@ -309,6 +323,7 @@ mod tests {
                 tag,
                 paged: false,
                 guarded: false,
+                reserved: 0x40,
                 allocated_by: Call::NONE,
                 backtrace: Backtrace::default(),
             };

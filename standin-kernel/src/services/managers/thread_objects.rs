@@ -33,7 +33,7 @@ struct Objects {
 
 impl ThreadObjects {
     /// Returns the constant address of a thread's object, or null if no addresses are left.
-    pub fn of(&self, thread: Identity) -> u64 {
+    pub fn address(&self, thread: Identity) -> u64 {
         let mut objects = self.0.lock();
         let Some(start) = objects.start.or_else(reserve) else {
             return 0;
@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn each_thread_has_an_object_of_its_own() {
         let objects = ThreadObjects::default();
-        let system = objects.of(Identity::SYSTEM);
-        let idle = objects.of(Identity::IDLE);
+        let system = objects.address(Identity::SYSTEM);
+        let idle = objects.address(Identity::IDLE);
         assert!(system != 0 && idle != 0 && system != idle);
-        assert_eq!(objects.of(Identity::SYSTEM), system);
+        assert_eq!(objects.address(Identity::SYSTEM), system);
         let error = objects.address_error(system + 0x100).unwrap();
         assert!(error.what.contains("thread 8 (KTHREAD)"), "{}", error.what);
         assert!(objects.address_error(system + 8 * SIZE).is_none());

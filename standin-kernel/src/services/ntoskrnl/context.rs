@@ -8,8 +8,8 @@ use crate::{
     execution::{context::ServiceContext, routine::Routine},
     ground::{clock::Clock, flight, irql::Irql, memory::BadAddress, rule::Rule},
     services::{
-        faults::Faults,
         managers::{
+            module_states::ModuleStates,
             nodes::Nodes,
             plug_and_play::PlugAndPlay,
             pool::{Pool, Tag, Wanted},
@@ -17,7 +17,7 @@ use crate::{
             thread_objects::ThreadObjects,
             wmi_events::WmiEvents,
         },
-        parts::Parts,
+        verifier::faults::Faults,
     },
 };
 
@@ -54,7 +54,7 @@ pub struct Uses {
 pub struct Ntoskrnl {
     uses: Uses,
     printed: Mutex<Printed>,
-    state: Mutex<Parts>,
+    state: Arc<Mutex<ModuleStates>>,
     processors: u16,
     routines: SystemRoutines,
     queued_apcs: AtomicUsize,
@@ -70,20 +70,25 @@ struct Printed {
 }
 
 impl Ntoskrnl {
-    /// Creates the state from the services that the routines use.
-    pub fn new(uses: Uses, routines: SystemRoutines, processors: u16) -> Self {
+    /// Creates the routines' state from the services that they use and the modules' state.
+    pub fn new(
+        uses: Uses,
+        state: Arc<Mutex<ModuleStates>>,
+        routines: SystemRoutines,
+        processors: u16,
+    ) -> Self {
         Self {
             uses,
             routines,
             processors,
             printed: Mutex::default(),
-            state: Mutex::default(),
+            state,
             queued_apcs: AtomicUsize::new(0),
         }
     }
 
     /// Locks the modules' state. The lock is never held during a call to the driver or a bugcheck.
-    pub fn state(&self) -> MutexGuard<'_, Parts> {
+    pub fn state(&self) -> MutexGuard<'_, ModuleStates> {
         self.state.lock()
     }
 
@@ -173,7 +178,7 @@ impl Context {
     }
 
     /// Locks the modules' state. The lock is never held during a call to the driver or a bugcheck.
-    pub fn state(&self) -> MutexGuard<'_, Parts> {
+    pub fn state(&self) -> MutexGuard<'_, ModuleStates> {
         self.service.state()
     }
 
@@ -187,7 +192,7 @@ impl Context {
 
     /// Allocates a zeroed block of pool for the current call.
     pub fn allocate(&self, size: usize, tag: Tag, paged: bool) -> Option<u64> {
-        let wanted = Wanted { size, tag, paged, uninitialized: false };
+        let wanted = Wanted { size, tag, paged, uninitialized: false, cache_aligned: false };
         self.pool().allocate(wanted, self, self.call())
     }
 
@@ -198,7 +203,10 @@ impl Context {
 
     /// Runs `body` atomically: no other thread changes the kernel's objects during the call. `body`
     /// reads and writes memory at addresses that the driver passed. Bugchecks for a bad address.
-    pub fn atomically<R>(&self, body: impl FnOnce(&mut Parts) -> Result<R, BadAddress>) -> R {
+    pub fn atomically<R>(
+        &self,
+        body: impl FnOnce(&mut ModuleStates) -> Result<R, BadAddress>,
+    ) -> R {
         let result = body(&mut self.state());
         self.checked(result)
     }
@@ -254,6 +262,11 @@ impl Context {
         if irql < lowest {
             self.stop_for_misuse(&format!("at {irql}; it may be called at IRQL >= {lowest}"));
         }
+    }
+
+    /// Adds a warning or a note about the current call. `what` completes "was called at IRQL from PLACE".
+    pub fn warn(&self, rule: Rule, what: &str) {
+        self.host().warn(self.thread(), self.call(), rule, what);
     }
 
     /// Stores a line that a driver printed.

@@ -1,25 +1,27 @@
 //! Handles of directories and symbolic links.
 
-use super::{
-    context::{Context, Entries},
-    ob::{
-        handles::{self, Target},
-        namespace::{self, DIRECTORY, LINK, Named, Place},
-        object_attributes,
-    },
-    object_names::type_of,
-};
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
+        strings::text_bytes,
     },
     ground::{
         NtResult, NtStatus,
         abi::{ObjectAttributesNt, UnicodeString},
         memory,
     },
-    services::strings::text_bytes,
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ob::{
+            handles,
+            handles::{Opening, Target},
+            namespace,
+            namespace::{DIRECTORY, LINK, Named, Place},
+            object_attributes,
+        },
+        object_names::type_of,
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -37,19 +39,27 @@ pub const ENTRIES: Entries = &[
 const PERMANENT: u32 = 0x10;
 
 /// Opens a handle to a directory or link.
-fn open_handle(context: &Context, object: u64, type_name: &'static str) -> u64 {
+fn open_handle(context: &Context, object: u64, type_name: &'static str, opening: Opening) -> u64 {
     if !handles::is_in_use(context, object) {
         handles::own(context, object, namespace::delete_temporary);
     }
-    handles::open(context, Target { type_name, object, close: |_, _| {}, has_reference: false })
+    let target = Target { type_name, object, close: |_, _| {}, has_reference: false };
+    handles::open(context, target, opening)
 }
 
 /// Opens a named object, which must be of this type. On failure, stores a null handle.
-fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static str) -> NtResult {
+fn open(
+    context: &Context,
+    handle: Out<NtObject>,
+    access: u32,
+    attributes: u64,
+    type_name: &'static str,
+) -> NtResult {
     handle.write(context, 0);
     let attributes = object_attributes::read(context, attributes)?;
     let found = namespace::open(context, &attributes, type_name)?;
-    handle.write(context, open_handle(context, found, type_name));
+    let opening = Opening { attributes: attributes.flags, access };
+    handle.write(context, open_handle(context, found, type_name, opening));
     Ok(())
 }
 
@@ -57,7 +67,8 @@ fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static
 /// object with the name instead.
 fn create(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
+    access: u32,
     attributes: u64,
     target: Option<namespace::Target>,
 ) -> NtResult<NtStatus> {
@@ -72,26 +83,27 @@ fn create(
             namespace::create(&mut context.state(), name.as_deref(), target, is_permanent)
         }
     };
-    handle.write(context, open_handle(context, object, type_name));
+    let opening = Opening { attributes: attributes.flags, access };
+    handle.write(context, open_handle(context, object, type_name, opening));
     Ok(status)
 }
 
 fn create_directory(
     context: &Context,
-    handle: At<u64>,
-    _access: u32,
+    handle: Out<NtObject>,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult<NtStatus> {
-    create(context, handle, attributes.0, None)
+    create(context, handle, access, attributes.0, None)
 }
 
 fn open_directory(
     context: &Context,
-    handle: At<u64>,
-    _access: u32,
+    handle: Out<NtObject>,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
-    open(context, handle, attributes.0, DIRECTORY)
+    open(context, handle, access, attributes.0, DIRECTORY)
 }
 
 /// Returns the objects in a directory, with their names.
@@ -116,7 +128,7 @@ fn inside(context: &Context, directory: u64) -> Vec<Named> {
 fn query_directory(
     context: &Context,
     handle: Handle<NtObject>,
-    to: Memory,
+    buffer: Memory,
     length: u32,
     is_single: bool,
     restarts: bool,
@@ -153,12 +165,13 @@ fn query_directory(
         needed.write_optional(context, wanted);
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    let mut entry = to;
-    let mut text_at = to.0.wrapping_add((ENTRY * (fitting.len() + 1)) as u64);
+    let mut entry = buffer;
+    let mut text_at = buffer.0.wrapping_add((ENTRY * (fitting.len() + 1)) as u64);
     for bytes in fitting.iter().flatten() {
         let room = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         let length = room.saturating_sub(2);
-        let string = UnicodeString { length, maximum_length: room, reserved: 0, buffer: text_at };
+        let string =
+            UnicodeString { length, maximum_length: room, buffer: text_at, ..Default::default() };
         context.write(entry.0, &string);
         context.write_bytes(text_at, bytes);
         entry = At::new(entry.0.wrapping_add(size_of::<UnicodeString>() as u64));
@@ -173,8 +186,8 @@ fn query_directory(
 
 fn create_link(
     context: &Context,
-    handle: At<u64>,
-    _access: u32,
+    handle: Out<NtObject>,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
     target: At<UnicodeString>,
 ) -> NtResult<NtStatus> {
@@ -185,16 +198,16 @@ fn create_link(
     }
     let bytes = memory::read_bytes(string.buffer, string.length.into());
     let bytes = bytes.map_err(|_| NtStatus::ACCESS_VIOLATION)?;
-    create(context, handle, attributes.0, Some(namespace::Target { bytes, room }))
+    create(context, handle, access, attributes.0, Some(namespace::Target { bytes, room }))
 }
 
 fn open_link(
     context: &Context,
-    handle: At<u64>,
-    _access: u32,
+    handle: Out<NtObject>,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
-    open(context, handle, attributes.0, LINK)
+    open(context, handle, access, attributes.0, LINK)
 }
 
 /// Stores the target of a link. If the caller requests the size, its buffer must be large enough
@@ -202,13 +215,13 @@ fn open_link(
 fn query_link(
     context: &Context,
     handle: Handle<NtObject>,
-    to: At<UnicodeString>,
+    link_target: At<UnicodeString>,
     needed: At<u32>,
 ) -> NtResult {
     let object = handles::target_of(context, handle.0)?;
     let link = namespace::target_of(context, object.object);
     let namespace::Target { mut bytes, room } = link.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
-    let string = to.read(context);
+    let string = link_target.read(context);
     let length = u16::try_from(bytes.len()).map_err(|_| NtStatus::UNSUCCESSFUL)?;
     if !needed.is_null() {
         needed.write(context, room.into());
@@ -221,7 +234,7 @@ fn query_link(
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     context.write_bytes(string.buffer, &bytes);
-    to.write(context, UnicodeString { length, ..string });
+    link_target.write(context, UnicodeString { length, ..string });
     Ok(())
 }
 

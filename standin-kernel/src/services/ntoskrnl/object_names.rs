@@ -3,30 +3,31 @@
 
 use zerocopy::IntoBytes;
 
-use super::{
-    context::{Context, Entries},
-    data,
-    io::devices,
-    ob::{
-        handles,
-        namespace::{self, CALLBACK, DIRECTORY, LINK, find},
-    },
-    object_security,
-    zw::{files, keys},
-};
 use crate::{
     execution::{
         kinds::NtObject,
         routine::{At, Handle, Memory, routine},
+        strings::{read_unicode_string, text_bytes, units},
     },
     ground::{
         NtResult, NtStatus,
-        abi::{AccessState, FileObject, UnicodeString},
-        executive_abi::{ObjectBasicInformation, ObjectTypeInformation},
+        abi::{
+            AccessState, FileObject, ObjectBasicInformation, ObjectTypeInformation, UnicodeString,
+        },
         memory,
         opaque::{ObjectNameInformation, ObjectType},
     },
-    services::strings::{read_unicode_string, text_bytes, units},
+    services::ntoskrnl::{
+        cm::keys,
+        context::{Context, Entries},
+        io::{devices, files},
+        ob::{
+            handles, namespace,
+            namespace::{CALLBACK, DIRECTORY, LINK, find},
+        },
+        object_security,
+        variables::constant,
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -78,7 +79,7 @@ fn reference_by_name(
     }
     let (found, rest) = find(context, &text, true)?;
     // Opening a device yields a file object, as IoGetDeviceObjectPointer does.
-    let is_wrong = !kind.is_null() && data::object_type(found.type_name) != Some(kind.0);
+    let is_wrong = !kind.is_null() && constant::object_type(found.type_name) != Some(kind.0);
     if is_wrong || !rest.is_empty() || found.type_name == devices::TYPE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
@@ -100,27 +101,33 @@ pub fn name_of(context: &Context, object: u64) -> String {
 fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
     let file = memory::read::<FileObject>(object).ok()?;
     let is_file = file.kind == FileObject::TYPE && file.size == FileObject::SIZE;
-    let device = is_file.then(|| devices::name_of(context, file.device))?;
-    let bytes = memory::read_bytes(file.name.buffer, file.name.length.into()).ok()?;
+    let device = is_file.then(|| devices::name_of(context, file.device_object))?;
+    let bytes = memory::read_bytes(file.file_name.buffer, file.file_name.length.into()).ok()?;
     Some(device.unwrap_or_default() + &String::from_utf16_lossy(&units(&bytes)))
 }
 
 fn query_name(
     context: &Context,
     object: Memory,
-    to: At<ObjectNameInformation>,
+    object_name_info: At<ObjectNameInformation>,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
     // This bugchecks if there is no object at the address.
     object_security::must_be_object(context, object.0);
-    store_name(context, object.0, to.0, length, needed)
+    store_name(context, object.0, object_name_info.0, length, needed)
 }
 
 /// Stores the name of an object. For a file, the I/O manager reports a name that does not fit as a warning,
 /// although it stores nothing of it here.
-fn store_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u32>) -> NtResult {
-    let stored = store(context, to, length, needed, &[], &name_of(context, object));
+fn store_name(
+    context: &Context,
+    object: u64,
+    buffer: u64,
+    length: u32,
+    needed: At<u32>,
+) -> NtResult {
+    let stored = store(context, buffer, length, needed, &[], &name_of(context, object));
     let is_file = object_security::type_of(context, object) == Some("IoFileObjectType");
     if stored.is_err() && is_file && length as usize >= size_of::<UnicodeString>() {
         return Err(NtStatus::BUFFER_OVERFLOW);
@@ -132,7 +139,7 @@ fn store_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u
 /// null address.
 fn store(
     context: &Context,
-    to: u64,
+    buffer: u64,
     length: u32,
     needed: At<u32>,
     fields: &[u8],
@@ -146,15 +153,15 @@ fn store(
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let room = u16::try_from(bytes.len()).map_err(|_| NtStatus::UNSUCCESSFUL)?;
-    let place = to.wrapping_add((STRING + fields.len()) as u64);
+    let place = buffer.wrapping_add((STRING + fields.len()) as u64);
     let string = UnicodeString {
         length: room.saturating_sub(2),
         maximum_length: room,
-        reserved: 0,
         buffer: if bytes.is_empty() { 0 } else { place },
+        ..Default::default()
     };
-    context.write(to, &string);
-    context.write_bytes(to.wrapping_add(STRING as u64), fields);
+    context.write(buffer, &string);
+    context.write_bytes(buffer.wrapping_add(STRING as u64), fields);
     context.write_bytes(place, &bytes);
     Ok(())
 }
@@ -164,7 +171,7 @@ fn query(
     context: &Context,
     handle: Handle<NtObject>,
     class: i32,
-    to: Memory,
+    object_information: Memory,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
@@ -182,8 +189,8 @@ fn query(
     let target = handles::target_of(context, handle.0)?;
     let (type_name, rights) = type_of(target.type_name);
     let fixed: Vec<u8> = match class {
-        NAME => return store_name(context, target.object, to.0, length, needed),
-        TYPE => return store(context, to.0, length, needed, &[0; REST], type_name),
+        NAME => return store_name(context, target.object, object_information.0, length, needed),
+        TYPE => return store(context, object_information.0, length, needed, &[0; REST], type_name),
         FLAGS => vec![0; 2],
         _ => {
             let (of_handles, references) = handles::counts(context, target.object);
@@ -196,10 +203,10 @@ fn query(
             let type_size = size_of_string(type_name, size_of::<ObjectTypeInformation>());
             let value = ObjectBasicInformation {
                 attributes: 0,
-                access: rights,
-                handles: of_handles.max(1),
+                granted_access: handles::granted(context, handle.0, rights),
+                handle_count: of_handles.max(1),
                 // The count includes the reference of this call.
-                pointers: references.max(1).saturating_add(1),
+                pointer_count: references.max(1).saturating_add(1),
                 reserved: [0, 0, 0, 0, 0, name_size, type_size, 0, 0, 0],
             };
             value.as_bytes().to_vec()
@@ -209,6 +216,6 @@ fn query(
     if length as usize != fixed.len() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    context.write_bytes(to.0, &fixed);
+    context.write_bytes(object_information.0, &fixed);
     Ok(())
 }

@@ -1,27 +1,10 @@
 //! The security descriptors of objects. They are stored and returned, but a device's descriptor
 //! does not restrict the processes that open the device.
 
-use super::{
-    context::{Context, Entries},
-    data,
-    ex::pool,
-    io::devices,
-    ke::thread_objects,
-    ob::{
-        callbacks::{self, HandleOperation},
-        filters::CREATE,
-        handles::{self, Target},
-    },
-    se::{
-        descriptors::{self, SELECTED, kept, present},
-        security_descriptors::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts},
-    },
-    zw::keys,
-};
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -29,7 +12,29 @@ use crate::{
         memory,
         opaque::{ObjectType, SecurityDescriptor},
     },
-    services::{ntoskrnl::se::capture::store_copy, tokens},
+    services::{
+        managers::tokens,
+        ntoskrnl::{
+            cm::keys,
+            context::{Context, Entries},
+            ex::pool,
+            io::devices,
+            ke::thread_objects,
+            ob::{
+                callbacks,
+                callbacks::HandleOperation,
+                filters::CREATE,
+                handles,
+                handles::{Opening, Target},
+            },
+            se::{
+                capture::store_copy,
+                descriptors::{self, SELECTED, kept, present},
+                security_descriptors::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts},
+            },
+            variables::constant,
+        },
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -91,16 +96,16 @@ fn stop_for_object(context: &Context, object: u64) -> ! {
 fn open_by_pointer(
     context: &Context,
     object: Memory,
-    _attributes: u32,
+    attributes: u32,
     _state: At<AccessState>,
     access: u32,
     kind: At<ObjectType>,
     _mode: i8,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> NtResult {
     let type_name =
         type_of(context, object.0).unwrap_or_else(|| stop_for_object(context, object.0));
-    if !kind.is_null() && data::object_type(type_name) != Some(kind.0) {
+    if !kind.is_null() && constant::object_type(type_name) != Some(kind.0) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     let processes = [0; 2];
@@ -117,7 +122,8 @@ fn open_by_pointer(
             },
             has_reference: true,
         };
-        handle.write(context, handles::open(context, target));
+        let opening = Opening { attributes, access };
+        handle.write(context, handles::open(context, target, opening));
         Ok(())
     })
 }
@@ -169,11 +175,17 @@ fn query(
     Ok(())
 }
 
-fn get(context: &Context, object: Memory, to: At<u64>, is_allocated: At<u8>) -> NtResult {
+fn get(
+    context: &Context,
+    object: Memory,
+    security_descriptor: At<u64>,
+    is_allocated: At<u8>,
+) -> NtResult {
     if type_of(context, object.0).is_none() {
         stop_for_object(context, object.0);
     }
-    let stored = store_copy(context, to, &kept(context, object.0).selected(u32::MAX));
+    let stored =
+        store_copy(context, security_descriptor, &kept(context, object.0).selected(u32::MAX));
     is_allocated.write(context, stored.is_ok().into());
     stored
 }

@@ -9,21 +9,22 @@ use std::{
     io::{Read, Seek, Write},
 };
 
-use super::{
-    context::{Context, Entries},
-    ob::{
-        handles::{self, Target},
-        namespace::{self, Place},
-        object_attributes,
-    },
-    zw::files,
-};
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{NtResult, NtStatus, abi::ObjectAttributesNt, arena::Block, memory},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        io::files,
+        ob::{
+            handles::{self, Opening, Target},
+            namespace::{self, Place},
+            object_attributes,
+        },
+        variables::constant::USER_PROBE_ADDRESS,
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -106,8 +107,8 @@ fn protection_of(given: u32) -> NtResult<u32> {
 
 fn create(
     context: &Context,
-    handle: At<u64>,
-    _access: u32,
+    handle: Out<NtObject>,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
     size: At<i64>,
     protection: u32,
@@ -117,6 +118,9 @@ fn create(
     /// `SEC_IMAGE`, `SEC_RESERVE` and `SEC_COMMIT`. A section requires one of these flags.
     const IMAGE: u32 = 0x0100_0000;
     const KINDS: u32 = IMAGE | 0x0400_0000 | 0x0800_0000;
+    /// `SEC_LARGE_PAGES`, and the size of a large page.
+    const LARGE_PAGES: u32 = 0x8000_0000;
+    const LARGE_PAGE: u64 = 2 << 20;
     let attributes = object_attributes::read_optional(context, attributes.0)?;
     if (allocation & KINDS).count_ones() != 1 {
         return Err(INVALID_PARAMETER_6);
@@ -130,6 +134,9 @@ fn create(
     }
     let size = size.read_optional(context).unwrap_or(0);
     let size = u64::try_from(size).map_err(|_| SECTION_TOO_BIG)?;
+    if allocation & LARGE_PAGES != 0 && !size.is_multiple_of(LARGE_PAGE) {
+        return Err(INVALID_PARAMETER_4);
+    }
     let place = namespace::place_for(context, attributes.as_ref(), TYPE)?;
     let status = place.status();
     let object = match place {
@@ -148,7 +155,8 @@ fn create(
             object
         }
     };
-    handle.write(context, open_handle(context, object));
+    let attributes = attributes.map_or(0, |attributes| attributes.flags);
+    handle.write(context, open_handle(context, object, Opening { attributes, access }));
     Ok(status)
 }
 
@@ -179,13 +187,14 @@ fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Secti
 }
 
 /// Opens a handle to a section. Closing the last handle removes the name.
-fn open_handle(context: &Context, object: u64) -> u64 {
+fn open_handle(context: &Context, object: u64, opening: Opening) -> u64 {
     let close = |context: &Context, object: u64| {
         if handles::count(context, object) == 0 {
             namespace::remove(&mut context.state(), object);
         }
     };
-    handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
+    let target = Target { type_name: TYPE, object, close, has_reference: false };
+    handles::open(context, target, opening)
 }
 
 /// Deletes a section that has neither handles nor references. Views also hold references.
@@ -208,13 +217,14 @@ fn delete(context: &Context, object: u64) {
 
 fn open(
     context: &Context,
-    handle: At<u64>,
-    _access: u32,
+    handle: Out<NtObject>,
+    access: u32,
     attributes: At<ObjectAttributesNt>,
 ) -> NtResult {
     let attributes = object_attributes::read(context, attributes.0)?;
     let object = namespace::open(context, &attributes, TYPE)?;
-    handle.write(context, open_handle(context, object));
+    let opening = Opening { attributes: attributes.flags, access };
+    handle.write(context, open_handle(context, object, opening));
     Ok(())
 }
 
@@ -267,6 +277,7 @@ fn map(
 ) -> NtResult {
     /// `STATUS_CONFLICTING_ADDRESSES`.
     const CONFLICTING_ADDRESSES: NtStatus = NtStatus::from_bits(0xC000_0018);
+    const INVALID_PARAMETER_3: NtStatus = NtStatus::from_bits(0xC000_00F1);
     /// The maximum number of address bits that can be required to be zero.
     const MAX_ZERO_BITS: u64 = 53;
     if !(1..=2).contains(&inherit) {
@@ -283,6 +294,7 @@ fn map(
     }
     match base.read(context) {
         0 => {}
+        system if system >= USER_PROBE_ADDRESS => return Err(INVALID_PARAMETER_3),
         unaligned if !unaligned.is_multiple_of(GRANULARITY) => return Err(MAPPED_ALIGNMENT),
         _ => return Err(CONFLICTING_ADDRESSES),
     }

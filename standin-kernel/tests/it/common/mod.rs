@@ -64,6 +64,16 @@ pub fn c_driver(variant: &str) -> PathBuf {
     driver("release", &format!("etw_c_driver_{variant}.sys"))
 }
 
+/// Returns the path of the driver in C that raises exceptions.
+pub fn c_exceptions() -> PathBuf {
+    driver("release", "etw_c_exceptions.sys")
+}
+
+/// Returns the path of the driver in C that prints the results of routines.
+pub fn c_statuses() -> PathBuf {
+    driver("release", "etw_c_statuses.sys")
+}
+
 /// Returns the path of the driver that calls routines that user-mode programs also have. A program
 /// with the same source is beside it.
 pub fn c_routines() -> PathBuf {

@@ -1,24 +1,24 @@
 //! `enable`, `disable`, `capture-state`, `group`, `disallow`.
 
-use etw_scenarios::{Filter, Source};
+use etw_scenarios::Source;
 use etw_session::session::Session;
 
 use crate::{
-    arguments::{DisallowOptions, GroupOptions, SourceInSession},
+    arguments::{DisallowOptions, EnableOptions, GroupOptions, SourceInSession},
     error::Failure,
 };
 
 /// Enables a provider or group in a running session.
-pub fn enable(target: &SourceInSession, filter: &Filter) -> Result<(), Failure> {
-    let (name, source) = (&target.session, target.source);
-    Session::named(name)?.enable(source, filter)?;
+pub fn enable(options: &EnableOptions) -> Result<(), Failure> {
+    let (name, source) = (&options.target.session, options.target.target.source());
+    Session::named(name)?.enable(source, &options.filter.filter())?;
     println!("session \"{name}\" enables {source}");
     Ok(())
 }
 
 /// Disables a provider or group in a running session.
 pub fn disable(options: &SourceInSession) -> Result<(), Failure> {
-    let (name, source) = (&options.session, options.source);
+    let (name, source) = (&options.session, options.target.source());
     Session::named(name)?.disable(source)?;
     println!("session \"{name}\" disables {source}");
     Ok(())
@@ -26,7 +26,7 @@ pub fn disable(options: &SourceInSession) -> Result<(), Failure> {
 
 /// Requests that a provider or group write its state to a running session.
 pub fn capture_state(options: &SourceInSession) -> Result<(), Failure> {
-    let (name, source) = (&options.session, options.source);
+    let (name, source) = (&options.session, options.target.source());
     Session::named(name)?.capture_state(source)?;
     println!("session \"{name}\" requested the state of {source}");
     Ok(())
@@ -41,7 +41,7 @@ pub fn group(options: &GroupOptions) -> Result<(), Failure> {
         session.disable(group)?;
         println!("session \"{name}\" disables {group}");
     } else {
-        session.enable(group, &options.filter)?;
+        session.enable(group, &options.filter.filter())?;
         println!("session \"{name}\" enables {group}");
     }
     Ok(())

@@ -38,7 +38,8 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
     let json = options.json;
     let live = &options.live;
     // A file starts with an event that describes the file.
-    let only = match live.source {
+    let source = live.target.source();
+    let only = match source {
         Source::Provider(provider) if options.file.is_some() => Some(provider),
         _ => None,
     };
@@ -60,9 +61,9 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
         return Ok(follow::replay(file, show)?);
     }
     let session = Live {
-        session: &live.session,
+        session: &options.session,
         file: None,
-        enables: &[(live.source, live.filter.clone())],
+        enables: &[(source, live.filter.filter())],
         capture_state: false,
         seconds: live.seconds,
     };
@@ -75,8 +76,8 @@ pub fn record(options: &RecordOptions) -> Result<(), Failure> {
     let path = options.out.as_path();
     let live = &options.live;
     let _interrupts = process::catch_interrupts()?;
-    let session = OwnSession::start(&live.session, Delivery::File(path), Buffers::default())?;
-    session.session().enable(live.source, &live.filter)?;
+    let session = OwnSession::start(&options.session, Delivery::File(path), Buffers::default())?;
+    session.session().enable(live.target.source(), &live.filter.filter())?;
     eprintln!("recording to {}; press Ctrl+C to stop", path.display());
     process::wait(live.seconds, || false);
     let counts = session.stop()?;

@@ -9,10 +9,10 @@ use wdk_sys::{BOOLEAN, KAPC, PKTHREAD, PVOID, STATUS_SUCCESS, STATUS_TIMEOUT};
 
 use crate::{
     call::{NULL, at, call, field, pointer, same},
-    objects::{Object, wait, wait_for},
-    queues::irql,
+    dispatcher::{Object, wait, wait_for},
     routines::NormalRoutine,
     threads,
+    timers::irql,
 };
 
 /// Memory for an APC.

@@ -81,6 +81,14 @@ macro_rules! call {
 }
 pub(crate) use call;
 
+/// Runs `body` with a device of the driver.
+pub fn with_device(body: impl FnOnce(PVOID)) {
+    let mut device = NULL;
+    same!(call!(IoCreateDevice, driver(), 0, NULL, 0x22, 0, 0, &mut device), 0);
+    body(device);
+    call!(IoDeleteDevice, device);
+}
+
 /// A value that can be passed for a parameter of type `T`: an integer for an integer, and a pointer
 /// or a reference for a pointer, because the driver's memory often has no declared type.
 pub trait Argument<T> {

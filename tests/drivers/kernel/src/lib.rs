@@ -20,35 +20,35 @@ mod activities;
 mod addresses;
 mod apcs;
 mod call;
-mod characters;
-mod devices;
-mod exports;
-mod faults;
+mod crt;
+mod dispatcher;
+mod dpc;
 mod files;
+mod kernel_queues;
 mod lifetime;
-mod locks;
-mod memory;
+mod mdl;
 mod named_events;
 mod names;
 mod namespace;
 mod object_security;
-mod objects;
-mod once;
+mod plug_and_play;
 mod power_framework;
 mod power_settings;
-mod queues;
 mod registry;
 mod resources;
 mod routines;
-mod schedule;
+mod run_once;
 mod security;
-mod shared;
+mod spin_locks;
+mod strings;
 mod system;
 mod tables;
-mod text;
 mod threads;
-mod truths;
+mod timers;
+mod variables;
+mod violations;
 mod watchers;
+mod windows_behavior;
 mod wmi;
 
 use etw_driver_support::{Service, config, create_driver};
@@ -56,21 +56,21 @@ use wdk_sys::{DRIVER_OBJECT, NTSTATUS, WDF_DRIVER_CONFIG, WDFDRIVER};
 
 /// The driver's action for each service name.
 const SERVICES: &[(&str, fn())] = &[
-    ("text", text::run),
-    ("strings", text::strings),
-    ("objects", objects::run),
+    ("text", strings::run),
+    ("strings", strings::strings),
+    ("objects", dispatcher::run),
     ("threads", threads::run),
     ("together", threads::together),
-    ("queues", queues::run),
-    ("truths", truths::run),
-    ("locks", locks::run),
+    ("queues", timers::run),
+    ("truths", windows_behavior::run),
+    ("locks", spin_locks::run),
     ("system", system::run),
-    ("memory", memory::run),
+    ("memory", mdl::run),
     ("files", files::run),
-    ("variables", exports::variables),
-    ("recorder", exports::recorder),
+    ("variables", variables::variables),
+    ("recorder", variables::recorder),
     ("addresses", addresses::run),
-    ("shared", shared::run),
+    ("shared", kernel_queues::run),
     ("lifetime", lifetime::run),
     ("serve", lifetime::serve),
     ("watchers", watchers::run),
@@ -79,7 +79,7 @@ const SERVICES: &[(&str, fn())] = &[
     ("object-security", object_security::run),
     ("resources", resources::run),
     ("tables", tables::run),
-    ("characters", characters::run),
+    ("characters", crt::run),
     ("registry", registry::keys::run),
     ("registry-callbacks", registry::callbacks::run),
     ("registry-callbacks-nest", registry::callbacks::nest),
@@ -95,12 +95,12 @@ const SERVICES: &[(&str, fn())] = &[
     ("wmi", wmi::run),
     ("power-settings", power_settings::run),
     ("power-framework", power_framework::run),
-    ("once", once::run),
+    ("once", run_once::run),
     ("apcs", apcs::run),
     ("namespace", namespace::run),
-    ("images", once::images),
-    ("attach", once::attach),
-    ("no-memory", once::no_memory),
+    ("images", run_once::images),
+    ("attach", run_once::attach),
+    ("no-memory", run_once::no_memory),
 ];
 
 /// The service that adds devices.
@@ -120,7 +120,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     };
     registry::keys::note_path(service.path());
     if service.is(DEVICES) {
-        config.EvtDriverDeviceAdd = Some(devices::add);
+        config.EvtDriverDeviceAdd = Some(plug_and_play::add);
         config.DriverInitFlags = 0;
     }
     if service.is(COMPONENTS) {
@@ -131,8 +131,8 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    let faults = [schedule::FAULTS, once::FAULTS, apcs::FAULTS];
-    let mut tables = [SERVICES, schedule::SERVICES, faults::SERVICES].into_iter().chain(faults);
+    let faults = [dpc::FAULTS, run_once::FAULTS, apcs::FAULTS];
+    let mut tables = [SERVICES, dpc::SERVICES, violations::SERVICES].into_iter().chain(faults);
     if let Some(run) = tables.find_map(|table| service.find(table)) {
         run();
         wdk::println!("done {}", call::checks());

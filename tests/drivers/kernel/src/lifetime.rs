@@ -10,7 +10,7 @@ use wdk_sys::{DEVICE_OBJECT, DRIVER_OBJECT, HANDLE, NTSTATUS, PDEVICE_OBJECT, PI
 
 use crate::{
     call::{NULL, call, driver, field, pointer, same, set_field},
-    objects::delay,
+    dispatcher::delay,
 };
 
 /// The device, until the unload.

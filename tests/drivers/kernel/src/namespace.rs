@@ -15,11 +15,11 @@ use wdk_sys::{
 
 use crate::{
     call::{NULL, at, call, driver, pointer, same},
-    exports::object_type,
+    dispatcher::Object,
     names::{is_text, with_attributes, with_string},
-    objects::Object,
     registry::common::close,
     threads,
+    variables::object_type,
 };
 
 /// `OBJ_PERMANENT`, `OBJ_CASE_INSENSITIVE` and `OBJ_OPENIF`.
@@ -360,7 +360,7 @@ fn query_objects() {
     same!(query(handle, 0, 0) == (STATUS_INFO_LENGTH_MISMATCH, 56), true);
     same!(query(handle, 0, 57).0, STATUS_INFO_LENGTH_MISMATCH);
     same!(query(handle, 0, 56) == (0, 56), true);
-    same!(buffer[1], 0x000F_000F_u32);
+    same!(buffer[1], 0x000F_0001_u32);
     same!(buffer[2], 1);
     same!(buffer[3] > 1, true);
     // The values are the sizes of the name and type information.

@@ -7,7 +7,7 @@ use wdk_sys::{
 
 use crate::{
     call::{NULL, at, boolean, call, driver, same},
-    exports::object_type,
+    variables::object_type,
 };
 
 /// `OWNER_SECURITY_INFORMATION` and `DACL_SECURITY_INFORMATION`.

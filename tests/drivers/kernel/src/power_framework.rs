@@ -16,7 +16,7 @@ use wdk_sys::{
 
 use crate::{
     call::{NULL, at, call, checks, driver, pointer, same},
-    objects::delay,
+    dispatcher::delay,
 };
 
 /// The device's handle.

@@ -9,7 +9,7 @@ use wdk_sys::{LPCGUID, NTSTATUS, PPOWER_SETTING_CALLBACK, PVOID, ULONG};
 
 use crate::{
     call::{NULL, at, call, pointer, same},
-    queues::irql,
+    timers::irql,
 };
 
 /// `GUID_ACDC_POWER_SOURCE`, and a setting that no system has.

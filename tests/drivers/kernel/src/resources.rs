@@ -6,7 +6,7 @@ use wdk_sys::PVOID;
 
 use crate::{
     call::{NULL, at, call, driver, field, same},
-    objects::delay,
+    dispatcher::delay,
     threads,
 };
 

@@ -4,7 +4,7 @@ use wdk_sys::{LUID, PVOID};
 
 use crate::{
     call::{NULL, at, call, field, pointer, same},
-    exports::object_type,
+    variables::object_type,
 };
 
 pub fn run() {
@@ -83,9 +83,9 @@ pub fn token(process: PVOID, is_system: bool) {
         call!(ExFreePool, block);
     }
     let (mut handle, mut buffer, mut needed) = (NULL, [0_u64; 16], 0_u32);
-    let its_kind = object_type("SeTokenObjectType");
+    let token_type = object_type("SeTokenObjectType");
     let to = at(&mut handle);
-    same!(call!(ObOpenObjectByPointer, token, 0x200, NULL, 8, its_kind, 0, to), 0);
+    same!(call!(ObOpenObjectByPointer, token, 0x200, NULL, 8, token_type, 0, to), 0);
     let mut by_handle = |class: u64, length: u64| {
         let (to, needed) = (at(&mut buffer), at(&mut needed));
         call!(ZwQueryInformationToken, handle, class, to, length, needed)

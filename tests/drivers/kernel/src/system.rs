@@ -6,7 +6,7 @@ use wdk_sys::PVOID;
 
 use crate::{
     call::{NULL, at, call, pointer, same},
-    objects::now,
+    dispatcher::now,
 };
 
 const TAG: u64 = 0x7473_6574;

@@ -55,53 +55,41 @@ struct Kind {
     is_ordered: bool,
 }
 
-const AVL: Kind = Kind {
-    initialize: |table| {
-        call!(
-            RtlInitializeGenericTableAvl,
-            table,
-            Some(compare),
-            Some(allocate),
-            Some(free),
-            pointer(5)
-        );
-    },
-    insert: |table, number, is_new| {
-        call!(RtlInsertElementGenericTableAvl, table, number, SIZE, is_new)
-    },
-    lookup: |table, number| call!(RtlLookupElementGenericTableAvl, table, number),
-    delete: |table, number| call!(RtlDeleteElementGenericTableAvl, table, number),
-    next: |table, restarts| call!(RtlEnumerateGenericTableAvl, table, restarts),
-    next_from: |table, key| call!(RtlEnumerateGenericTableWithoutSplayingAvl, table, key),
-    get: |table, index| call!(RtlGetElementGenericTableAvl, table, index),
-    count: |table| call!(RtlNumberGenericTableElementsAvl, table),
-    is_empty: |table| call!(RtlIsGenericTableEmptyAvl, table),
-    is_ordered: true,
-};
+/// Defines a kind of table with the routines that the parentheses name.
+macro_rules! kind {
+    (
+        $name:ident, is_ordered: $is_ordered:literal, $initialize:ident, $insert:ident, $lookup:ident,
+        $delete:ident, $next:ident, $next_from:ident, $get:ident, $count:ident, $is_empty:ident
+    ) => {
+        const $name: Kind = Kind {
+            initialize: |table| {
+                call!($initialize, table, Some(compare), Some(allocate), Some(free), pointer(5));
+            },
+            insert: |table, number, is_new| call!($insert, table, number, SIZE, is_new),
+            lookup: |table, number| call!($lookup, table, number),
+            delete: |table, number| call!($delete, table, number),
+            next: |table, restarts| call!($next, table, restarts),
+            next_from: |table, key| call!($next_from, table, key),
+            get: |table, index| call!($get, table, index),
+            count: |table| call!($count, table),
+            is_empty: |table| call!($is_empty, table),
+            is_ordered: $is_ordered,
+        };
+    };
+}
 
-const SPLAY: Kind = Kind {
-    initialize: |table| {
-        call!(
-            RtlInitializeGenericTable,
-            table,
-            Some(compare),
-            Some(allocate),
-            Some(free),
-            pointer(5)
-        );
-    },
-    insert: |table, number, is_new| {
-        call!(RtlInsertElementGenericTable, table, number, SIZE, is_new)
-    },
-    lookup: |table, number| call!(RtlLookupElementGenericTable, table, number),
-    delete: |table, number| call!(RtlDeleteElementGenericTable, table, number),
-    next: |table, restarts| call!(RtlEnumerateGenericTable, table, restarts),
-    next_from: |table, key| call!(RtlEnumerateGenericTableWithoutSplaying, table, key),
-    get: |table, index| call!(RtlGetElementGenericTable, table, index),
-    count: |table| call!(RtlNumberGenericTableElements, table),
-    is_empty: |table| call!(RtlIsGenericTableEmpty, table),
-    is_ordered: false,
-};
+kind!(
+    AVL, is_ordered: true, RtlInitializeGenericTableAvl, RtlInsertElementGenericTableAvl,
+    RtlLookupElementGenericTableAvl, RtlDeleteElementGenericTableAvl, RtlEnumerateGenericTableAvl,
+    RtlEnumerateGenericTableWithoutSplayingAvl, RtlGetElementGenericTableAvl,
+    RtlNumberGenericTableElementsAvl, RtlIsGenericTableEmptyAvl
+);
+kind!(
+    SPLAY, is_ordered: false, RtlInitializeGenericTable, RtlInsertElementGenericTable,
+    RtlLookupElementGenericTable, RtlDeleteElementGenericTable, RtlEnumerateGenericTable,
+    RtlEnumerateGenericTableWithoutSplaying, RtlGetElementGenericTable,
+    RtlNumberGenericTableElements, RtlIsGenericTableEmpty
+);
 
 pub fn run() {
     for kind in [AVL, SPLAY] {

@@ -9,7 +9,7 @@ use wdk_sys::{PVOID, STATUS_SUCCESS, STATUS_TIMEOUT};
 
 use crate::{
     call::{NULL, call, pointer, same},
-    objects::{Object, delay, now, wait, wait_for},
+    dispatcher::{Object, delay, now, wait, wait_for},
 };
 
 /// `THREAD_ALL_ACCESS`.

@@ -19,8 +19,8 @@ use wdk_sys::{
 
 use crate::{
     call::{NULL, call, driver, field, pointer, same, set_field},
-    exports::variable,
     threads,
+    variables::variable,
 };
 
 /// Set if [`watch`] has registered routines.

@@ -8,10 +8,10 @@ use wdk_sys::{
 
 use crate::{
     call::{NULL, call, driver, field, pointer, same, set_field},
-    devices::number,
-    objects::delay,
-    queues::irql,
+    dispatcher::delay,
+    plug_and_play::number,
     registry,
+    timers::irql,
 };
 
 const GUID: [u64; 2] = [0x4E1C_79A5_5A0D_31F3, 0x9DE3_7C41_06B8_22A7];

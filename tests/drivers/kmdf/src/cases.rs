@@ -13,7 +13,7 @@
 
 extern crate alloc;
 
-use alloc::{borrow::ToOwned, boxed::Box, string::String};
+use alloc::{borrow::ToOwned, boxed::Box, string::String, vec::Vec};
 use core::{
     ffi::c_void,
     ptr, slice,
@@ -22,11 +22,12 @@ use core::{
 
 use etw_driver_support::{Service, at_irql, check, nt, sized};
 use wdk_sys::{
-    NTSTATUS, PVOID, PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_FILEOBJECT_CONFIG,
+    NTSTATUS, PVOID, PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, UNICODE_STRING, WDF_FILEOBJECT_CONFIG,
     WDF_IO_QUEUE_CONFIG, WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_REQUEST_FORWARD_OPTIONS, WDF_REQUEST_PARAMETERS,
-    WDF_REQUEST_REUSE_PARAMS, WDF_REQUEST_SEND_OPTIONS, WDFCONTEXT, WDFDEVICE, WDFDRIVER,
-    WDFFILEOBJECT, WDFIOTARGET, WDFMEMORY, WDFMEMORY_OFFSET, WDFOBJECT, WDFQUEUE, WDFREQUEST,
+    WDF_REQUEST_REUSE_PARAMS, WDF_REQUEST_SEND_OPTIONS, WDF_TIMER_CONFIG, WDF_WMI_PROVIDER_CONFIG,
+    WDFCONTEXT, WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFIOTARGET, WDFKEY, WDFMEMORY,
+    WDFMEMORY_OFFSET, WDFOBJECT, WDFQUEUE, WDFREQUEST, WDFTIMER, WDFWMIPROVIDER,
 };
 
 use crate::framework::{attributes, counted, utf16, wdf};
@@ -39,9 +40,9 @@ static HANDLES: [AtomicPtr<c_void>; 5 * OF_KIND] =
 /// The index of the request that arrived last.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
-const EVENTS: [&str; 17] = [
+const EVENTS: [&str; 18] = [
     "read", "write", "control", "default", "create", "cleanup", "close", "cancel", "queuecancel",
-    "stop", "resume", "state", "done", "caller", "ready", "gone", "destroyed",
+    "stop", "resume", "state", "done", "caller", "ready", "gone", "destroyed", "timer",
 ];
 static SCRIPTS: [AtomicPtr<String>; EVENTS.len()] =
     [const { AtomicPtr::new(ptr::null_mut()) }; EVENTS.len()];
@@ -173,6 +174,9 @@ extern "C" fn cleanup(_: WDFFILEOBJECT) {
 extern "C" fn close(_: WDFFILEOBJECT) {
     fire("close");
 }
+extern "C" fn timer(_: WDFTIMER) {
+    fire("timer");
+}
 extern "C" fn gone(_: WDFOBJECT) {
     fire("gone");
 }
@@ -243,6 +247,14 @@ pub extern "C" fn add(_: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     if has("filter") {
         wdf!(WdfFdoInitSetFilter, init);
     }
+    if has("nopolicy") {
+        wdf!(WdfDeviceInitSetPowerPolicyOwnership, init, 0);
+    }
+    if has("named") {
+        let name: Vec<u16> = r"\Device\KmdfCase".encode_utf16().collect();
+        let name = text(&name);
+        show_failure(wdf!(WdfDeviceInitAssignName, init, &raw const name));
+    }
     let mut device: WDFDEVICE = ptr::null_mut();
     check!(wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device));
     let link = counted(&LINK);
@@ -251,6 +263,89 @@ pub extern "C" fn add(_: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     run("queue q7 2 control main", ';');
     run(setup, ';');
     STATUS_SUCCESS
+}
+
+/// Returns a counted string.
+fn text(units: &[u16]) -> UNICODE_STRING {
+    let length = size_of_val(units) as u16;
+    UNICODE_STRING { Length: length, MaximumLength: length, Buffer: units.as_ptr().cast_mut() }
+}
+
+/// Creates the control device `words[1]` with the name `words[2]` and, if it is given, the symbolic link
+/// `words[3]`.
+fn control_device(words: &[&str]) {
+    const SDDL: [u16; 15] = utf16(b"D:P(A;;GA;;;SY)");
+    let [name, link] = [words[2], words[3]].map(|word| word.encode_utf16().collect::<Vec<u16>>());
+    let driver: WDFDRIVER = wdf!(WdfDeviceGetDriver, get("d0"));
+    let sddl = counted(&SDDL);
+    let mut init = wdf!(WdfControlDeviceInitAllocate, driver, &raw const sddl);
+    let name = text(&name);
+    show_failure(wdf!(WdfDeviceInitAssignName, init, &raw const name));
+    let mut device: WDFDEVICE = ptr::null_mut();
+    let status = wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device);
+    if !init.is_null() {
+        wdf!(WdfDeviceInitFree, init);
+    }
+    show(status);
+    set(words[1], device);
+    if status == STATUS_SUCCESS && !link.is_empty() {
+        let link = text(&link);
+        show(wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link));
+    }
+}
+
+/// Prints the results of calls about children of a bus device.
+fn children() {
+    let device: WDFDEVICE = get("d0");
+    let init = wdf!(WdfPdoInitAllocate, device);
+    let mut id = text(&LINK);
+    for _ in 0..2 {
+        show(wdf!(WdfPdoInitAddDeviceText, init, &raw const id, &raw const id, 0x409));
+    }
+    id.Length -= 1;
+    show(wdf!(WdfPdoInitAssignDeviceID, init, &raw const id));
+    let mut length = 0;
+    show(wdf!(WdfFdoInitQueryProperty, init, 1, 0, ptr::null_mut(), &raw mut length));
+    wdf!(WdfDeviceInitFree, init);
+    wdk::println!("{}", wdf!(WdfPdoGetParent, device).is_null());
+    show(wdf!(WdfPdoMarkMissing, device));
+}
+
+/// Prints the statuses of calls that the framework refuses.
+fn statuses() {
+    let device: WDFDEVICE = get("d0");
+    let mut own = attributes();
+    own.ParentObject = device.cast();
+    let mut key: WDFKEY = ptr::null_mut();
+    show(wdf!(WdfDeviceOpenRegistryKey, device, 1, 0x2_0019, &raw mut own, &raw mut key));
+    let mut target: WDFIOTARGET = ptr::null_mut();
+    show_failure(wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target));
+    let mut length = 0;
+    show(wdf!(WdfIoTargetQueryTargetProperty, target, 1, 0, ptr::null_mut(), &raw mut length));
+    let mut provider = sized!(WDF_WMI_PROVIDER_CONFIG {
+        Guid: wdk_sys::GUID { Data1: 1, ..wdk_sys::GUID::default() }
+    });
+    let mut handle: WDFWMIPROVIDER = ptr::null_mut();
+    for _ in 0..2 {
+        show(wdf!(
+            WdfWmiProviderCreate, device, &raw mut provider, WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut handle
+        ));
+    }
+    // A provider is not deleted.
+    wdf!(WdfObjectDelete, handle.cast());
+    wdk::println!("{}", wdf!(WdfWmiProviderIsEnabled, handle, 2));
+}
+
+/// Creates a timer with the passive execution level.
+fn create_timer() {
+    let mut config = sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(timer) });
+    let mut own = attributes();
+    own.ParentObject = get("d0");
+    own.ExecutionLevel = 2;
+    let mut handle: WDFTIMER = ptr::null_mut();
+    show_failure(wdf!(WdfTimerCreate, &raw mut config, &raw mut own, &raw mut handle));
+    set("d7", handle);
 }
 
 /// Creates the queue `words[1]` of the type `words[2]`, with the callbacks and properties in the
@@ -473,6 +568,10 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             show(wdf!(WdfIoQueueReadyNotify, queue_of, callback, none));
         }
         "next" => retrieve!(words, WdfIoQueueRetrieveNextRequest, queue_of),
+        "byfile" => {
+            let file = wdf!(WdfRequestGetFileObject, get(third));
+            retrieve!(words, WdfIoQueueRetrieveRequestByFileObject, queue_of, file);
+        }
         "find" => retrieve!(
             words,
             WdfIoQueueFindRequest,
@@ -603,6 +702,23 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             show(wdf!(WdfRequestReuse, request, &raw mut parameters));
         }
         "change" => show(wdf!(WdfRequestChangeTarget, request, get(second))),
+        // Starts a timer of 5 ms.
+        "timer" => {
+            let mut config = sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(timer) });
+            let mut own = attributes();
+            own.ParentObject = get("d0");
+            let mut handle: WDFTIMER = ptr::null_mut();
+            show_failure(wdf!(WdfTimerCreate, &raw mut config, &raw mut own, &raw mut handle));
+            let _was_set = wdf!(WdfTimerStart, handle, -50_000);
+        }
+        "controldevice" => control_device(words),
+        "passivetimer" => create_timer(),
+        "children" => children(),
+        "statuses" => statuses(),
+        "stopidle" => show(wdf!(WdfDeviceStopIdleNoTrack, get("d0"), 0)),
+        "marknull" => wdf!(WdfRequestMarkCancelable, request, None),
+        "starttimer" => wdk::println!("{}", wdf!(WdfTimerStart, get("d7"), 0)),
+        "stoptimer" => wdk::println!("{}", wdf!(WdfTimerStop, get("d7"), 1)),
         "irql" => wdk::println!("{}", nt!(KeGetCurrentIrql)),
         "delay" => {
             let start = counter();

@@ -4,15 +4,16 @@ use core::ptr;
 
 use etw_driver_support::{check, guid, sized};
 use wdk_sys::{
-    GUID, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, WDF_FILEOBJECT_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS, WDF_POWER_DEVICE_STATE, WDFCMRESLIST,
-    WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT, WDFREQUEST,
+    GUID, NTSTATUS, PWDFDEVICE_INIT, STATUS_OBJECT_NAME_COLLISION, STATUS_SUCCESS,
+    STATUS_UNSUCCESSFUL, WDF_FILEOBJECT_CONFIG, WDF_NO_OBJECT_ATTRIBUTES,
+    WDF_PNPPOWER_EVENT_CALLBACKS, WDF_POWER_DEVICE_STATE, WDFCMRESLIST, WDFDEVICE, WDFDRIVER,
+    WDFFILEOBJECT, WDFOBJECT, WDFREQUEST,
 };
 
 use crate::{
-    children, directed, early,
+    bus, failing_starts,
     framework::{complete, counted, utf16, wdf},
-    interrupts, locks, mode, queues, senders, starts,
+    interrupt, mode, preprocessing, presentation, queues, wdm_dispatch, wdm_request,
 };
 
 /// `{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}`.
@@ -26,7 +27,7 @@ macro_rules! printing {
     ($($name:ident($($type:ty),*) -> NTSTATUS;)*) => {$(
         extern "C" fn $name(_device: WDFDEVICE $(, _: $type)*) -> NTSTATUS {
             wdk::println!(stringify!($name));
-            starts::result_of(stringify!($name))
+            failing_starts::result_of(stringify!($name))
         }
     )*};
     ($($name:ident($type:ty);)*) => {$(
@@ -65,28 +66,28 @@ extern "C" fn prepare_hardware(
     translated: WDFCMRESLIST,
 ) -> NTSTATUS {
     wdk::println!("prepare_hardware");
-    interrupts::print_resources(translated);
-    starts::result_of("prepare_hardware")
+    interrupt::print_resources(translated);
+    failing_starts::result_of("prepare_hardware")
 }
 
 extern "C" fn d0_entry(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_entry from {state}");
-    starts::result_of("d0_entry")
+    failing_starts::result_of("d0_entry")
 }
 
 extern "C" fn d0_entry_post(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_entry_post_interrupts");
-    starts::result_of("d0_entry_post_interrupts")
+    failing_starts::result_of("d0_entry_post_interrupts")
 }
 
 extern "C" fn d0_exit_pre(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_exit_pre_interrupts");
-    starts::result_of("d0_exit_pre_interrupts")
+    failing_starts::result_of("d0_exit_pre_interrupts")
 }
 
 extern "C" fn d0_exit(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_exit to {state}");
-    starts::result_of("d0_exit")
+    failing_starts::result_of("d0_exit")
 }
 
 const extern "C" fn usage_notification(
@@ -99,7 +100,7 @@ const extern "C" fn usage_notification(
 
 extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFILEOBJECT) {
     wdk::println!("file_create");
-    senders::note_open(request);
+    wdm_request::note_open(request);
     complete(request, STATUS_SUCCESS);
 }
 
@@ -133,28 +134,32 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         EvtDeviceQueryRemove: Some(query_remove),
         EvtDeviceQueryStop: Some(query_stop)
     });
-    if starts::is_old() {
+    if failing_starts::is_old() {
         // In an older version, the structure lacks the last callback.
         callbacks.Size -= size_of::<usize>() as u32;
         callbacks.EvtDeviceUsageNotificationEx = Some(usage_notification);
     }
     wdf!(WdfDeviceInitSetPnpPowerEventCallbacks, init, &raw mut callbacks);
     configure_files(init);
-    if starts::has_callers() {
-        senders::ask_for_callers(init);
+    if failing_starts::has_callers() {
+        wdm_request::ask_for_callers(init);
     }
-    children::configure(init);
-    early::configure(init);
-    let mut attributes = locks::of_device();
+    bus::configure(init);
+    preprocessing::configure(init);
+    let mut attributes = presentation::of_device();
     attributes.EvtCleanupCallback = Some(device_cleanup);
     attributes.EvtDestroyCallback = Some(device_destroy);
     let mut device: WDFDEVICE = ptr::null_mut();
     check!(wdf!(WdfDeviceCreate, &raw mut init, &raw mut attributes, &raw mut device));
     let link = counted(&LINK);
-    check!(wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link));
+    // Another device of this driver may have the link.
+    let status = wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link);
+    if status != STATUS_OBJECT_NAME_COLLISION {
+        check!(status);
+    }
     check!(wdf!(WdfDeviceCreateDeviceInterface, device, &raw const INTERFACE, ptr::null()));
-    check!(interrupts::create(device));
-    check!(locks::create_queue(device));
+    check!(interrupt::create(device));
+    check!(presentation::create_queue(device));
     check!(queues::create(device));
-    directed::configure(device)
+    wdm_dispatch::configure(device)
 }

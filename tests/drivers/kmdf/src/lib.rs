@@ -10,31 +10,31 @@
     reason = "sizes of the WDK's structures fit the fields that hold them"
 )]
 
-mod below;
+mod bus;
 mod cases;
-mod children;
 pub mod commands;
-mod control;
-mod describe;
+mod concurrency;
+mod control_device;
 mod device;
-mod directed;
+mod device_queries;
 mod dma;
-mod early;
 mod facts;
+mod failing_starts;
 mod framework;
-mod interrupts;
-mod locks;
-mod lower;
+mod interrupt;
+mod io_target;
 mod miniport;
 mod mode;
 mod objects;
 mod parameters;
+mod preprocessing;
+mod presentation;
 mod queues;
-mod senders;
-mod starts;
-mod targets;
-mod together;
 mod verifier;
+mod wdm;
+mod wdm_dispatch;
+mod wdm_objects;
+mod wdm_request;
 
 use core::ptr;
 
@@ -50,7 +50,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     }
     let is_control = service.is("control");
     let add = if cases::select(service) { cases::add } else { device::add };
-    starts::select(service);
+    failing_starts::select(service);
     let config = WDF_DRIVER_CONFIG {
         EvtDriverDeviceAdd: if is_control { None } else { Some(add) },
         EvtDriverUnload: Some(unload),
@@ -66,7 +66,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     if !NT_SUCCESS(status) {
         status
     } else if is_control {
-        control::create(handle)
+        control_device::create(handle)
     } else if service.is("parameters") {
         parameters::print(handle)
     } else {

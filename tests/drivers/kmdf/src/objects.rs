@@ -7,22 +7,19 @@ use core::{
 
 use etw_driver_support::{check, made, sized};
 use wdk_sys::{
-    _WDF_DEVICE_FAILED_ACTION, LONGLONG, NT_SUCCESS, NTSTATUS, PVOID,
-    STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES,
-    WDF_OBJECT_ATTRIBUTES, WDF_OBJECT_CONTEXT_TYPE_INFO, WDF_WORKITEM_CONFIG, WDFDEVICE, WDFMEMORY,
-    WDFOBJECT, WDFREQUEST, WDFWAITLOCK, WDFWORKITEM,
+    _WDF_DEVICE_FAILED_ACTION, NT_SUCCESS, NTSTATUS, PVOID, STATUS_INVALID_DEVICE_REQUEST,
+    STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES, WDF_WORKITEM_CONFIG, WDFDEVICE, WDFMEMORY,
+    WDFREQUEST, WDFWORKITEM,
 };
 
 use crate::{
-    below, children, commands, describe, dma, facts,
-    framework::{answer, answer_status, attributes, complete, irql, wdf},
-    interrupts, locks, lower, senders, targets, together, verifier,
+    bus, commands, concurrency, device_queries, dma, facts,
+    framework::{answer_status, attributes, complete, irql, wdf},
+    interrupt, io_target, presentation, verifier, wdm, wdm_objects, wdm_request,
 };
 
 /// The request that the work item completes, or null.
 static WORK: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
-/// The objects whose callbacks print a letter. The first object's letter is A.
-static OBJECTS: [AtomicPtr<core::ffi::c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
 /// Runs a command of this module. Completes the request of any other command with an error.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
@@ -34,37 +31,12 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             wdf!(WdfWorkItemEnqueue, item);
             wdk::println!("queued");
         }
-        commands::FLUSH_WORK => {
-            let item = work_item(device);
-            wdf!(WdfWorkItemEnqueue, item);
-            wdk::println!("queued");
-            wdf!(WdfWorkItemFlush, item);
-            wdk::println!("flushed");
-            complete(request, STATUS_SUCCESS);
-        }
-        commands::WAIT_LOCK => try_wait_lock(request),
-        commands::WAIT_LOCK_TWICE => {
-            let lock = wait_lock();
-            let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
-            let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
-        }
         commands::MEMORY => {
             let status = reverse(request);
             if !NT_SUCCESS(status) {
                 complete(request, status);
             }
         }
-        commands::OBJECTS => make_tree(device, request),
-        commands::REFERENCES => {
-            let object = make(0, device.cast());
-            reference(object);
-            wdf!(WdfObjectDelete, object);
-            wdk::println!("deleted");
-            dereference(object);
-            wdk::println!("dereferenced");
-            complete(request, STATUS_SUCCESS);
-        }
-        commands::DEREFERENCE => dereference(make(0, device.cast())),
         commands::FILE => print_file(device, request),
         commands::FAIL => {
             let action = _WDF_DEVICE_FAILED_ACTION::WdfDeviceFailedNoRestart;
@@ -72,18 +44,18 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             wdk::println!("set failed");
             complete(request, STATUS_SUCCESS);
         }
-        _ if children::device_control(device, request, code) => {}
+        _ if bus::device_control(device, request, code) => {}
         _ if facts::device_control(device, request, code) => {}
         _ if dma::device_control(device, request, code) => {}
-        _ if locks::device_control(device, request, code) => {}
+        _ if presentation::device_control(device, request, code) => {}
         _ if verifier::device_control(device, request, code) => {}
-        _ if describe::device_control(device, request, code) => {}
-        _ if interrupts::device_control(request, code) => {}
-        _ if lower::device_control(device, request, code) => {}
-        _ if below::device_control(device, request, code) => {}
-        _ if senders::device_control(device, request, code) => {}
-        _ if targets::device_control(device, request, code) => {}
-        _ if together::device_control(request, code) => {}
+        _ if device_queries::device_control(device, request, code) => {}
+        _ if interrupt::device_control(request, code) => {}
+        _ if wdm::device_control(device, request, code) => {}
+        _ if wdm_objects::device_control(device, request, code) => {}
+        _ if wdm_request::device_control(device, request, code) => {}
+        _ if io_target::device_control(device, request, code) => {}
+        _ if concurrency::device_control(request, code) => {}
         // The command is unknown.
         _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
     }
@@ -106,29 +78,6 @@ fn work_item(device: WDFDEVICE) -> WDFWORKITEM {
     let (_status, item) =
         made(|handle| wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, handle));
     item
-}
-
-fn wait_lock() -> WDFWAITLOCK {
-    let (_status, lock) = made(|handle| wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, handle));
-    lock
-}
-
-/// Acquires a lock, tries to acquire it again with timeouts of 0 and 1 ms, releases it, and tries
-/// again.
-fn try_wait_lock(request: WDFREQUEST) {
-    const MILLISECOND: LONGLONG = 10_000;
-    let lock = wait_lock();
-    let acquire = |mut timeout: LONGLONG| {
-        let status = wdf!(WdfWaitLockAcquire, lock, &raw mut timeout);
-        status.cast_unsigned()
-    };
-    let first = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut()).cast_unsigned();
-    let tries = [acquire(0), acquire(-MILLISECOND)];
-    wdf!(WdfWaitLockRelease, lock);
-    let last = acquire(0);
-    wdf!(WdfWaitLockRelease, lock);
-    let [second, third] = tries;
-    answer(request, &[first, second, third, last]);
 }
 
 /// Copies a request's input to its output in reverse order, through a memory object.
@@ -162,70 +111,6 @@ fn reverse(request: WDFREQUEST) -> NTSTATUS {
         wdf!(WdfRequestCompleteWithInformation, request, STATUS_SUCCESS, size as u64);
     }
     status
-}
-
-/// Returns the letter of an object.
-fn letter(object: WDFOBJECT) -> char {
-    OBJECTS
-        .iter()
-        .zip('A'..)
-        .find(|(known, _)| known.load(Ordering::Relaxed) == object)
-        .map_or('?', |(_, letter)| letter)
-}
-
-extern "C" fn cleanup(object: WDFOBJECT) {
-    wdk::println!("cleanup {}", letter(object));
-}
-
-extern "C" fn destroy(object: WDFOBJECT) {
-    wdk::println!("destroy {}", letter(object));
-}
-
-/// Creates an object whose callbacks print its letter.
-fn make(number: usize, parent: WDFOBJECT) -> WDFOBJECT {
-    let mut attributes = WDF_OBJECT_ATTRIBUTES {
-        EvtCleanupCallback: Some(cleanup),
-        EvtDestroyCallback: Some(destroy),
-        ParentObject: parent,
-        ..attributes()
-    };
-    let (_status, object) = made(|handle| wdf!(WdfObjectCreate, &raw mut attributes, handle));
-    if let Some(slot) = OBJECTS.get(number) {
-        slot.store(object, Ordering::Relaxed);
-    }
-    object
-}
-
-/// Creates a tree: A is the parent of B and C, and B is the parent of D. D has a context that
-/// refers to its object.
-fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
-    let a = make(0, device.cast());
-    let b = make(1, a);
-    let _c = make(2, a);
-    let d = make(3, b);
-    let info = sized!(WDF_OBJECT_CONTEXT_TYPE_INFO {
-        ContextName: c"Number".as_ptr(),
-        ContextSize: size_of::<u32>()
-    });
-    let mut attributes = WDF_OBJECT_ATTRIBUTES { ContextTypeInfo: &raw const info, ..attributes() };
-    for _ in 0..2 {
-        let (status, context) =
-            made(|handle| wdf!(WdfObjectAllocateContext, d, &raw mut attributes, handle));
-        let found = wdf!(WdfObjectGetTypedContextWorker, d, &raw const info);
-        let is_its = NT_SUCCESS(status) && found == context;
-        wdk::println!("context {status:x} {is_its}");
-    }
-    wdf!(WdfObjectDelete, a);
-    complete(request, STATUS_SUCCESS);
-}
-
-fn reference(object: WDFOBJECT) {
-    wdf!(WdfObjectReferenceActual, object, ptr::null_mut(), 0, c"".as_ptr());
-}
-
-/// Releases a reference.
-pub fn dereference(object: WDFOBJECT) {
-    wdf!(WdfObjectDereferenceActual, object, ptr::null_mut(), 0, c"".as_ptr());
 }
 
 fn print_file(device: WDFDEVICE, request: WDFREQUEST) {

@@ -2,15 +2,12 @@
 
 use core::ptr;
 
-use etw_driver_support::made;
-use wdk_sys::{
-    GUID, PVOID, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFREQUEST,
-};
+use wdk_sys::{GUID, PVOID, STATUS_SUCCESS, ULONG, WDFDEVICE, WDFREQUEST};
 
 use crate::{
     commands,
-    framework::{child_of, complete, counted, utf16, wdf},
-    interrupts, mode,
+    framework::{complete, wdf},
+    interrupt, mode,
 };
 
 /// Runs a command of this module. Returns false if the command belongs to another module.
@@ -24,14 +21,13 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
             wdf!(WdfVerifierKeBugCheck, 0xE2, 1, 2, 3, 4);
         }
         commands::RESOURCE_LISTS => {
-            interrupts::change_resources();
+            interrupt::change_resources();
             let special = wdk_sys::_WDF_SPECIAL_FILE_TYPE::WdfSpecialFilePaging;
             wdf!(WdfDeviceSetSpecialFileSupport, device, special, 1);
             let woken = wdf!(WdfDeviceIndicateWakeStatus, device, STATUS_SUCCESS);
             let pending = wdf!(WdfDeviceIndicateWakeStatus, device, wdk_sys::STATUS_PENDING);
             wdk::println!("wake {woken:x} {pending:x}");
         }
-        commands::MULTI_STRING => use_strings(device),
         commands::VETO => mode::refuse_removal(),
         _ => return false,
     }
@@ -74,46 +70,4 @@ fn print_file(device: WDFDEVICE, request: WDFREQUEST) {
     let sender = wdf!(WdfRequestGetRequestorProcessId, request);
     let is_reserved = wdf!(WdfRequestIsReserved, request);
     wdk::println!("request of {sender}, {is_reserved}");
-}
-
-const NAME: [u16; 7] = utf16(b"Several");
-const FIRST: [u16; 5] = utf16(b"first");
-const SECOND: [u16; 3] = utf16(b"two");
-
-/// Writes a value of two strings, and reads it into a collection.
-fn use_strings(device: WDFDEVICE) {
-    let (opened, key) = made(|handle| {
-        wdf!(
-            WdfDeviceOpenRegistryKey,
-            device,
-            wdk_sys::PLUGPLAY_REGKEY_DEVICE,
-            wdk_sys::KEY_READ | wdk_sys::KEY_SET_VALUE,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            handle
-        )
-    });
-    let mut attributes = child_of(device.cast());
-    let (_status, strings) = made(|handle| wdf!(WdfCollectionCreate, &raw mut attributes, handle));
-    for text in [counted(&FIRST), counted(&SECOND)] {
-        let (_status, string) =
-            made(|handle| wdf!(WdfStringCreate, &raw const text, &raw mut attributes, handle));
-        let _status = wdf!(WdfCollectionAdd, strings, string.cast());
-    }
-    let name = counted(&NAME);
-    let assigned = wdf!(WdfRegistryAssignMultiString, key, &raw const name, strings);
-    let (_status, found) = made(|handle| wdf!(WdfCollectionCreate, &raw mut attributes, handle));
-    let queried =
-        wdf!(WdfRegistryQueryMultiString, key, &raw const name, &raw mut attributes, found);
-    let count = wdf!(WdfCollectionGetCount, found);
-    let mut text = wdk_sys::UNICODE_STRING::default();
-    let last = wdf!(WdfCollectionGetLastItem, found);
-    wdf!(WdfStringGetUnicodeString, last.cast(), &raw mut text);
-    let missing = counted(&FIRST);
-    let absent =
-        wdf!(WdfRegistryQueryMultiString, key, &raw const missing, &raw mut attributes, found);
-    wdk::println!(
-        "strings {opened:x} {assigned:x} {queried:x} {count} of {} then {absent:x}",
-        text.Length
-    );
-    wdf!(WdfRegistryClose, key);
 }

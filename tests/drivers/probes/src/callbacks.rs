@@ -94,7 +94,7 @@ pub extern "C" fn on_enable(
         thread: system::thread(),
         irql: system::irql(),
         level,
-        phase: phases::of(slot),
+        phase: phases::get(slot),
         flags: u8::from(filter.is_some()) | (u8::from(source.is_none()) << 1),
     };
     let words: [u64; WORDS] = zerocopy::transmute!(callback);

@@ -7,7 +7,7 @@ use etw_probes_interface::{SLOTS, phase};
 static PHASES: [AtomicU8; SLOTS] = [const { AtomicU8::new(phase::NOT_REGISTERED) }; SLOTS];
 
 /// Returns the current phase of a registration, one of [`phase`].
-pub fn of(slot: u32) -> u8 {
+pub fn get(slot: u32) -> u8 {
     PHASES.get(slot as usize).map_or(phase::NOT_REGISTERED, |phase| phase.load(Ordering::Acquire))
 }
 

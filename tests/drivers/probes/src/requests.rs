@@ -86,7 +86,7 @@ struct Buffer {
 }
 
 impl Buffer {
-    fn of(
+    fn retrieve(
         request: WDFREQUEST,
         minimum_input: usize,
         minimum_output: usize,
@@ -127,7 +127,7 @@ impl Buffer {
 
 /// Returns a request's buffer and its [`Ask`].
 fn ask_of(request: WDFREQUEST) -> Result<(Buffer, Ask), NTSTATUS> {
-    let buffer = Buffer::of(request, size_of::<Ask>(), size_of::<Reply>())?;
+    let buffer = Buffer::retrieve(request, size_of::<Ask>(), size_of::<Reply>())?;
     let (ask, _) = Ask::read_from_prefix(buffer.input()).map_err(|_| STATUS_INVALID_PARAMETER)?;
     Ok((buffer, ask))
 }
@@ -211,7 +211,7 @@ fn place(request: WDFREQUEST) -> Result<Option<usize>, NTSTATUS> {
 
 /// Stores the table of callbacks in a request's buffer.
 fn callbacks(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
-    let buffer = Buffer::of(request, 0, size_of::<Callbacks>())?;
+    let buffer = Buffer::retrieve(request, 0, size_of::<Callbacks>())?;
     // SAFETY: the system's buffer has room for a `Callbacks`, and nothing else uses it.
     let bytes = unsafe { slice::from_raw_parts_mut(buffer.address, size_of::<Callbacks>()) };
     bytes.fill(0);

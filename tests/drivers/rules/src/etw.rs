@@ -60,7 +60,7 @@ impl DataDescriptor {
         }
     }
 
-    fn of(bytes: &[u8]) -> Self {
+    fn from_bytes(bytes: &[u8]) -> Self {
         Self::at(bytes.as_ptr(), bytes.len())
     }
 
@@ -392,10 +392,10 @@ fn prints_results() {
     say("register", register_at(Some(quiet), null, &raw mut slot));
     HANDLE.store(slot, Ordering::Relaxed);
     say("write without a handle", write(0, &[]));
-    say("write", write(slot, &[DataDescriptor::of(&[1])]));
+    say("write", write(slot, &[DataDescriptor::from_bytes(&[1])]));
     let silent = EVENT_DESCRIPTOR { Level: 5, ..EVENT };
     say("write an event that no session enables", write_all(&silent, &Rest::with(slot), &[]));
-    let descriptor = DataDescriptor::of(&TRAITS);
+    let descriptor = DataDescriptor::from_bytes(&TRAITS);
     say("write 128 data descriptors", write(slot, &[descriptor; 128]));
     say("write 129 data descriptors", write(slot, &[descriptor; 129]));
     // A write without an event fails.
@@ -443,7 +443,7 @@ fn prints_results() {
 fn writes_until_it_fails() {
     let handle = registered();
     for _ in 0..4000 {
-        let status = write(handle, &[DataDescriptor::of(&TRAITS)]);
+        let status = write(handle, &[DataDescriptor::from_bytes(&TRAITS)]);
         if !NT_SUCCESS(status) {
             say("at last", status);
             return;
@@ -483,14 +483,14 @@ fn rest_with(change: impl FnOnce(&mut Rest)) {
 
 fn descriptor_with(change: impl FnOnce(&mut DataDescriptor)) {
     let data = [1_u8; 8];
-    let mut descriptor = DataDescriptor::of(&data);
+    let mut descriptor = DataDescriptor::from_bytes(&data);
     change(&mut descriptor);
     writes(&[descriptor]);
 }
 
 /// Returns the data descriptor for the event metadata.
 fn described() -> DataDescriptor {
-    DataDescriptor::of(&METADATA).of_kind(1)
+    DataDescriptor::from_bytes(&METADATA).of_kind(1)
 }
 
 /// Registers with traits, and writes an event with these data descriptors.
@@ -529,14 +529,14 @@ fn writes_what_nobody_wrote() {
     let block = allocate(POOL_FLAG_NON_PAGED | POOL_FLAG_UNINITIALIZED, 64);
     // SAFETY: the block is 64 bytes long.
     let bytes = unsafe { slice::from_raw_parts(block, 64) };
-    write(handle, &[DataDescriptor::of(bytes)]);
+    write(handle, &[DataDescriptor::from_bytes(bytes)]);
     free(block);
 }
 
 fn writes_an_address() {
     let handle = registered();
     let address = (&raw const HANDLE).addr().to_le_bytes();
-    write(handle, &[DataDescriptor::of(&address)]);
+    write(handle, &[DataDescriptor::from_bytes(&address)]);
 }
 
 fn reads_freed_pool() {
@@ -567,7 +567,7 @@ fn uses_paged_memory_at_passive() {
     unsafe { block.write_volatile(black_box(PAGEABLE)[3]) };
     black_box(pageable_code());
     let handle = registered();
-    write(handle, &[DataDescriptor::at(block, 8), DataDescriptor::of(&PAGEABLE)]);
+    write(handle, &[DataDescriptor::at(block, 8), DataDescriptor::from_bytes(&PAGEABLE)]);
     free(block);
 }
 
@@ -596,8 +596,12 @@ fn writes_as_tracelogging() {
     let rest = Rest { activity: None, ..Rest::with(handle) };
     for level in [5, 0] {
         let write = || {
-            let traits = DataDescriptor::of(&TRAITS).of_kind(2);
-            write_all(&event(level), &rest, &[traits, described(), DataDescriptor::of(&[1])])
+            let traits = DataDescriptor::from_bytes(&TRAITS).of_kind(2);
+            write_all(
+                &event(level),
+                &rest,
+                &[traits, described(), DataDescriptor::from_bytes(&[1])],
+            )
         };
         write();
         at_dispatch(|| {
@@ -645,7 +649,7 @@ callback! {
         if STATE.load(Ordering::Relaxed) <= u64::from(EVENT.Level) {
             return;
         }
-        let status = write(HANDLE.load(Ordering::Relaxed), &[DataDescriptor::of(&[1])]);
+        let status = write(HANDLE.load(Ordering::Relaxed), &[DataDescriptor::from_bytes(&[1])]);
         if !NT_SUCCESS(status) && WRONG.load(Ordering::Relaxed) == 50 {
             STATE.store(0, Ordering::Relaxed);
         }
@@ -770,9 +774,9 @@ pub const SERVICES: &[Run] = &[
     ("v40", || {
         writes_at_dispatch(&[DataDescriptor::at(allocate(POOL_FLAG_PAGED, 64), 8)]);
     }),
-    ("v40-section", || writes_at_dispatch(&[DataDescriptor::of(&PAGEABLE)])),
+    ("v40-section", || writes_at_dispatch(&[DataDescriptor::from_bytes(&PAGEABLE)])),
     ("v41", || descriptor_with(|descriptor| descriptor.pointer = 0x7FFE_0000)),
-    ("v42", || writes(&[DataDescriptor::of(&TRAITS); 129])),
+    ("v42", || writes(&[DataDescriptor::from_bytes(&TRAITS); 129])),
     ("v43", || descriptor_with(|descriptor| descriptor.pointer = 0)),
     ("v43-array", || {
         // The null array is the fault.
@@ -805,13 +809,13 @@ pub const SERVICES: &[Run] = &[
     }),
     ("v53", || {
         let cut = DataDescriptor::at(METADATA.as_ptr(), METADATA.len() - 1).of_kind(1);
-        write_self_describing(&[cut, DataDescriptor::of(&[1])]);
+        write_self_describing(&[cut, DataDescriptor::from_bytes(&[1])]);
     }),
     ("v53-order", || {
-        write_self_describing(&[DataDescriptor::of(&[1]), described()]);
+        write_self_describing(&[DataDescriptor::from_bytes(&[1]), described()]);
     }),
     ("v53-payload", || {
-        write_self_describing(&[described(), DataDescriptor::of(&[1, 2, 3])]);
+        write_self_describing(&[described(), DataDescriptor::from_bytes(&[1, 2, 3])]);
     }),
     ("v54", writes_from_freed_pool),
     ("v54-stack", || {

@@ -222,7 +222,7 @@ fn write_to_no_address_at_dispatch() {
 fn read_a_control_register() {
     let value: u64;
     // SAFETY: the instruction has no other effect.
-    unsafe { asm!("mov {}, cr0", out(reg) value, options(nomem, nostack)) }; // BUG: privileged
+    unsafe { asm!("mov {}, cr3", out(reg) value, options(nomem, nostack)) }; // BUG: privileged
     black_box(value);
 }
 

@@ -42,7 +42,7 @@ macro_rules! entry {
                 registry_path: ::wdk_sys::PCUNICODE_STRING,
             ) -> ::wdk_sys::NTSTATUS {
                 // SAFETY: the caller passes the path of the driver's key, which outlives the call.
-                super::$entry(driver, unsafe { $crate::Service::of(registry_path) })
+                super::$entry(driver, unsafe { $crate::Service::from_path(registry_path) })
             }
         }
     };
@@ -107,7 +107,7 @@ impl<'a> Service<'a> {
     ///
     /// `path` must be the path of the driver's key.
     #[must_use]
-    pub const unsafe fn of(path: PCUNICODE_STRING) -> Self {
+    pub const unsafe fn from_path(path: PCUNICODE_STRING) -> Self {
         // SAFETY: the caller guarantees that the path is valid.
         Self { path: unsafe { &*path } }
     }

@@ -15,8 +15,8 @@ use super::{
     source::stamped,
 };
 use crate::{
-    at_hand::AtHand,
     options::{is_json, optional, text},
+    selected_driver::SelectedDriver,
 };
 
 /// Returns the argument that chooses the mode of `infverif`.
@@ -31,7 +31,7 @@ pub fn mode_argument() -> Arg {
 }
 
 /// Returns the mode of `infverif`.
-pub fn mode(matches: &ArgMatches, driver: &AtHand) -> Result<Mode> {
+pub fn mode(matches: &ArgMatches, driver: &SelectedDriver) -> Result<Mode> {
     let name: Option<String> = optional(matches, "mode")?;
     Ok(name.as_deref().and_then(Mode::named).or_else(|| driver.inf_mode()).unwrap_or_default())
 }
@@ -39,7 +39,7 @@ pub fn mode(matches: &ArgMatches, driver: &AtHand) -> Result<Mode> {
 /// Returns the values that the driver's INF file must match. Loads the image, if there is one, in
 /// the stand-in kernel; the other values come from the metadata.
 pub fn expected(
-    driver: &AtHand,
+    driver: &SelectedDriver,
     image: Option<&Path>,
     hardware_id: Option<String>,
 ) -> Result<inf::Driver> {
@@ -100,8 +100,11 @@ fn note_on_descriptor(found: &Value) -> Option<&'static str> {
 
 /// Checks that a file installs the driver.
 pub fn run(matches: &ArgMatches) -> Result<()> {
-    let driver = AtHand::of(matches)?;
+    let driver = SelectedDriver::select(matches)?;
     let mode = self::mode(matches, &driver)?;
+    if let Some(missing) = driver.missing_resources()? {
+        eprintln!("warning: {missing}");
+    }
     let path = match optional(matches, "inf")? {
         Some(path) => path,
         None => driver.some_inf()?,

@@ -10,8 +10,8 @@ use etw_manifest::Manifest;
 use wdk_etw_schema::Encoding;
 
 use crate::{
-    at_hand::{self, AtHand},
     manifest,
+    selected_driver::{self, SelectedDriver},
 };
 
 /// The framework version of a driver whose metadata does not specify one; wdk-build uses the same
@@ -21,13 +21,13 @@ const FRAMEWORK: Framework = Framework { major: 1, minimum: 31, target: 31 };
 pub const DECLARATION: &str = "its declaration";
 
 /// Returns the driver's description, without a final period.
-pub fn description(driver: &AtHand) -> String {
+pub fn description(driver: &SelectedDriver) -> String {
     let text = driver.driver.description.trim().trim_end_matches('.');
     if text.is_empty() { format!("{} driver", driver.driver.package) } else { text.to_owned() }
 }
 
 /// Returns the framework's version in the driver's metadata.
-pub fn framework(driver: &AtHand) -> Framework {
+pub fn framework(driver: &SelectedDriver) -> Framework {
     let named = driver.driver.framework;
     named.map_or(FRAMEWORK, |named| Framework {
         major: named.major,
@@ -38,7 +38,7 @@ pub fn framework(driver: &AtHand) -> Framework {
 
 /// Returns the driver's providers: from its declarations or, if it has none, from its image's
 /// resources. Returns `None` if neither is known.
-pub fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provider>>> {
+pub fn providers(driver: &SelectedDriver, image: Option<&Path>) -> Result<Option<Vec<Provider>>> {
     let declarations = driver.declarations()?;
     let declared: Vec<_> = declarations.iter().flat_map(|one| &one.providers).collect();
     if !declared.is_empty() {
@@ -68,7 +68,7 @@ pub fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Pro
         });
         return Ok(Some(providers.collect()));
     }
-    let described = image.and_then(|image| at_hand::described(image).ok());
+    let described = image.and_then(|image| selected_driver::described(image).ok());
     Ok(described.map(|manifest| {
         let providers = manifest.providers.iter().map(|provider| Provider {
             guid: provider.guid.to_string(),

@@ -12,8 +12,8 @@ use anyhow::{Result, bail};
 use clap::{ArgMatches, Command};
 
 use crate::{
-    at_hand,
     options::{file, flag, message_format, optional_file, path, required, text},
+    selected_driver,
 };
 
 pub use self::{
@@ -72,8 +72,8 @@ pub fn command() -> Command {
         .about("Write and check INF files")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(at_hand::arguments(new))
-        .subcommand(at_hand::arguments(check))
+        .subcommand(selected_driver::arguments(new))
+        .subcommand(selected_driver::arguments(check))
         .subcommand(examine)
 }
 

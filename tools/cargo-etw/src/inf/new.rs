@@ -15,9 +15,9 @@ use super::{
     examine::examine_apart,
 };
 use crate::{
-    at_hand::AtHand,
     manifest,
     options::{optional, required},
+    selected_driver::{self, SelectedDriver},
 };
 
 /// The security descriptor of a new INF file: the system and administrators have full access.
@@ -28,7 +28,7 @@ pub const CLASS: &str = "System";
 
 /// Writes the driver's unstamped INF file.
 pub fn run(matches: &ArgMatches) -> Result<()> {
-    let driver = AtHand::of(matches)?;
+    let driver = SelectedDriver::select(matches)?;
     let out = optional(matches, "out")?.unwrap_or_else(|| driver.new_inf());
     ensure!(
         matches.get_flag("force") || !out.exists(),
@@ -79,10 +79,13 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
              the installation, {remedy}"
         );
     }
+    if let Some(missing) = driver.missing_resources()? {
+        eprintln!("warning: {missing}");
+    }
     for session in sessions(&providers) {
         eprintln!("note: only Windows 11 and later add the session {session}, at the next boot");
     }
-    if manifest::has_manifest_events(&driver.declarations()?) {
+    if selected_driver::has_manifest_events(&driver.declarations()?) {
         eprintln!(
             "note: the INF file registers the provider with the image in the driver store; to \
              register the manifest on a machine without the driver, run `{}`",
@@ -93,7 +96,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 }
 
 /// Returns whether the image that was built last has a routine that adds devices.
-fn adds_devices(driver: &AtHand) -> bool {
+fn adds_devices(driver: &SelectedDriver) -> bool {
     let Some(image) = driver.image() else {
         return false;
     };
@@ -140,7 +143,7 @@ fn sessions(providers: &[Provider]) -> BTreeSet<&str> {
 }
 
 /// Returns the driver's company: the package's first author, without an address.
-fn company(driver: &AtHand) -> String {
+fn company(driver: &SelectedDriver) -> String {
     let author = driver.driver.authors.first();
     let name = author.map(|author| author.split('<').next().unwrap_or_default().trim());
     match name {

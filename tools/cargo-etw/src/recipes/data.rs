@@ -291,7 +291,7 @@ fn tracelog_filter<'a>(providers: &'a [Traced], session: &str) -> Option<Recipe<
     "tracelog-filter".clone_into(&mut recipe.name);
     let mut is_filtered = false;
     for (provider, enable) in providers.iter().zip(&mut recipe.enables) {
-        if let Some(filtered) = Filtered::of(provider) {
+        if let Some(filtered) = Filtered::select(provider) {
             is_filtered = true;
             recipe.start.push(filtered.line(session, provider));
             enable.mask = filtered.mask;

@@ -15,7 +15,7 @@ pub struct Filtered {
 impl Filtered {
     /// Selects the events of the first and last keyword, except for some ids, if the provider has
     /// two keywords or events with ids.
-    pub fn of(provider: &Traced) -> Option<Self> {
+    pub fn select(provider: &Traced) -> Option<Self> {
         let (first, last) = (provider.keywords.first(), provider.keywords.last());
         let ids = provider.some_ids();
         if ids.is_empty() && provider.keywords.len() < 2 {

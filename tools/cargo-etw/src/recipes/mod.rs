@@ -13,9 +13,9 @@ use clap::{ArgMatches, Command};
 use driver_build::files;
 
 use crate::{
-    at_hand::{self, AtHand},
     configuration,
     options::{flag, optional, optional_file, path, required, text as text_argument, written_by},
+    selected_driver::{self, SelectedDriver},
 };
 
 pub use self::provider::Traced;
@@ -81,13 +81,13 @@ pub fn command() -> Command {
             "check",
             "Report whether the files are up to date, without writing them",
         ));
-    at_hand::arguments(command)
+    selected_driver::arguments(command)
 }
 
 /// Writes the files, or checks that they are up to date.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let image: Option<PathBuf> = optional(matches, "image")?;
-    let driver = match AtHand::of(matches) {
+    let driver = match SelectedDriver::select(matches) {
         Ok(driver) => Some(driver),
         // The image contains the descriptions, so no package is needed.
         Err(_) if image.is_some() => None,
@@ -123,14 +123,14 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 /// the command line, otherwise the driver's declarations, otherwise the last built image.
 fn providers(
     matches: &ArgMatches,
-    driver: Option<&AtHand>,
+    driver: Option<&SelectedDriver>,
     image: Option<&Path>,
 ) -> Result<(Vec<Traced>, String)> {
     let named = |path: &Path| {
         driver.map_or_else(|| path.display().to_string(), |driver| driver.named(path))
     };
     if let Some(path) = optional::<PathBuf>(matches, "declaration")? {
-        let found = wdk_etw_build::declared_in(&path, &configuration::of(&path)?)?;
+        let found = wdk_etw_build::declared_in(&path, &configuration::read(&path)?)?;
         let providers = found.iter().map(Traced::declared).collect();
         return Ok((providers, path.display().to_string()));
     }
@@ -145,21 +145,21 @@ fn providers(
             return Ok((providers, files.join(", ")));
         }
     }
-    let built = driver.and_then(AtHand::image);
+    let built = driver.and_then(SelectedDriver::image);
     let Some(image) = image.or(built.as_deref()) else {
         bail!(
             "the driver's source declares no provider, and the driver has not been built; name an \
              image with `--image`, or build the driver with `cargo etw build`"
         );
     };
-    let providers = Traced::described(&at_hand::described(image)?);
+    let providers = Traced::described(&selected_driver::described(image)?);
     ensure!(!providers.is_empty(), "the resources of {} describe no provider", image.display());
     Ok((providers, named(image)))
 }
 
 fn recipes(
     matches: &ArgMatches,
-    driver: Option<&AtHand>,
+    driver: Option<&SelectedDriver>,
     image: Option<&Path>,
     source: String,
 ) -> Result<Recipes> {
@@ -177,10 +177,13 @@ fn recipes(
     };
     Ok(Recipes {
         source,
-        text: file("text", Ok(driver.map_or_else(|| here.join("tracing.md"), AtHand::recipes)))?,
+        text: file(
+            "text",
+            Ok(driver.map_or_else(|| here.join("tracing.md"), SelectedDriver::recipes)),
+        )?,
         profile: file(
             "profile",
-            driver.map_or_else(|| Ok(here.join(format!("{stem}.wprp"))), AtHand::profile),
+            driver.map_or_else(|| Ok(here.join(format!("{stem}.wprp"))), SelectedDriver::profile),
         )?,
         folder: driver.map_or_else(|| here.clone(), |driver| driver.driver.workspace.clone()),
         image: format!("{stem}.sys"),

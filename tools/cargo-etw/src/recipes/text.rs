@@ -63,7 +63,7 @@ fn list(events: &[&Event]) -> String {
 }
 
 /// Returns a comment's suffix that names the provider, if there are several.
-fn of(provider: &Traced, providers: &[Traced]) -> String {
+fn provider_suffix(provider: &Traced, providers: &[Traced]) -> String {
     if providers.len() > 1 { format!(" of {}", provider.name) } else { String::new() }
 }
 
@@ -157,7 +157,7 @@ impl Recipes {
                     "rem From now on, record only {} events{}, up to level Info.\n\
                      logman update trace {session} -p \"{{{}}}\" {:#x} {SELECTED_LEVEL} -ets",
                     keyword.name,
-                    of(provider, providers),
+                    provider_suffix(provider, providers),
                     provider.guid,
                     keyword.mask
                 )?;
@@ -192,12 +192,12 @@ impl Recipes {
             everything.start.join("\n")
         )?;
         for provider in providers {
-            if let Some(filtered) = Filtered::of(provider) {
+            if let Some(filtered) = Filtered::select(provider) {
                 writeln!(
                     out,
                     "rem {}{}{}.\n{}",
                     filtered.names,
-                    of(provider, providers),
+                    provider_suffix(provider, providers),
                     filtered.except(),
                     filtered.line(session, provider)
                 )?;

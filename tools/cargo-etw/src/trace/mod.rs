@@ -14,8 +14,8 @@ use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::{
-    at_hand,
     options::{flag, path, text},
+    selected_driver,
 };
 
 /// Returns the command line.
@@ -58,7 +58,7 @@ pub fn command() -> Command {
             .value_parser(["on", "off"])
             .conflicts_with_all(["capture-state", "seconds", "tdh", "json"]),
         );
-    at_hand::arguments(command)
+    selected_driver::arguments(command)
 }
 
 /// Adds the arguments that select the providers to trace.

@@ -8,9 +8,9 @@ use etl_file::{Catalog, Guid};
 use etw_session::{Filter, Source};
 
 use crate::{
-    at_hand::{self, AtHand},
     manifest,
     options::{optional, required, several},
+    selected_driver::{self, SelectedDriver},
 };
 
 /// The prefix of session names.
@@ -31,7 +31,7 @@ pub struct Plan {
 impl Plan {
     /// Creates the plan from the arguments. `registered` returns the GUIDs of the providers with a
     /// given name that are registered on this system.
-    pub fn of(
+    pub fn from_arguments(
         matches: &ArgMatches,
         registered: &dyn Fn(&str) -> Result<Vec<Guid>>,
     ) -> Result<Self> {
@@ -53,7 +53,7 @@ impl Plan {
         let mut session = PREFIX.to_owned();
         let names_driver = matches.contains_id("package") || matches.contains_id("manifest-path");
         if !is_named || names_driver {
-            match AtHand::of(matches) {
+            match SelectedDriver::select(matches) {
                 Ok(driver) => {
                     session = format!("{PREFIX}-{}", driver.driver.image);
                     let of_driver = add_driver(&driver, &mut catalog)?;
@@ -79,7 +79,7 @@ impl Plan {
             }
         }
         if let Some(path) = optional::<PathBuf>(matches, "image")? {
-            catalog.add_model(&at_hand::described(&path)?);
+            catalog.add_model(&selected_driver::described(&path)?);
         }
         Ok(Self {
             enables: sources.into_iter().map(|source| (source, filter.clone())).collect(),
@@ -106,7 +106,7 @@ impl Plan {
 
 /// Adds a driver's event schemas to a catalog: from its declarations or, if it has none, from its
 /// last built image. Returns its providers.
-fn add_driver(driver: &AtHand, catalog: &mut Catalog) -> Result<Vec<Source>> {
+fn add_driver(driver: &SelectedDriver, catalog: &mut Catalog) -> Result<Vec<Source>> {
     let declarations = driver.declarations()?;
     let declared = declarations.iter().flat_map(|one| &one.providers);
     let mut guids: Vec<Guid> = declared.map(|provider| provider.guid).collect();
@@ -117,7 +117,7 @@ fn add_driver(driver: &AtHand, catalog: &mut Catalog) -> Result<Vec<Source>> {
                 driver.driver.package
             )
         })?;
-        let described = at_hand::described(&image)?;
+        let described = selected_driver::described(&image)?;
         let providers = described.providers.iter();
         guids.extend(providers.map(|provider| provider.control_guid.unwrap_or(provider.guid)));
         catalog.add_model(&described);
@@ -167,7 +167,7 @@ mod tests {
         let matches = command().try_get_matches_from(words)?;
         let (_, etw) = matches.subcommand().unwrap();
         let (_, trace) = etw.subcommand().unwrap();
-        Plan::of(trace, &|_| Ok(registered.to_vec()))
+        Plan::from_arguments(trace, &|_| Ok(registered.to_vec()))
     }
 
     fn plan(words: &[&str]) -> Result<Plan> {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_driver_at_hand_is_traced_and_decoded_by_its_declaration() {
+    fn the_selected_driver_is_traced_and_decoded_by_its_declaration() {
         let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../driver/Cargo.toml");
         let driver = driver.to_str().unwrap();
         let plan = plan(&["--manifest-path", driver]).unwrap();

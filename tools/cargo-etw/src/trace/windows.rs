@@ -31,7 +31,7 @@ type Shared = Arc<Mutex<Printer<io::Stdout>>>;
 
 /// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<()> {
-    let plan = Plan::of(matches, &|name| Ok(tdh::providers_named(name)?))?;
+    let plan = Plan::from_arguments(matches, &|name| Ok(tdh::providers_named(name)?))?;
     if let Some(state) = optional::<String>(matches, "at-boot")? {
         return if state == "on" { at_boot(matches, plan) } else { not_at_boot(&plan) };
     }

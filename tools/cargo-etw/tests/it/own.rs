@@ -467,7 +467,7 @@ fn the_doctor_knows_the_driver() {
     assert!(crates.contains("wdk-sys 0.5."), "{crates}");
     assert_eq!(found(&json, "INF file")["remedy"], "cargo etw inf new");
 
-    own.change("Cargo.toml", "target-kmdf-version-minor = 33", "target-kmdf-version-minor = 13");
+    own.change("Cargo.toml", "target-kmdf-version-minor = 33", "target-kmdf-version-minor = 14");
     own.change(
         "Cargo.lock", "name = \"wdk-build\"\nversion = \"0.6",
         "name = \"wdk-build\"\nversion = \"0.2",
@@ -475,7 +475,7 @@ fn the_doctor_knows_the_driver() {
     let output = own.etw_in(".", &["doctor"]);
     assert_eq!(output.status.code(), Some(1));
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("is for KMDF 1.13") && printed.contains("1.15, 1.17"), "{printed}");
+    assert!(printed.contains("is for KMDF 1.14") && printed.contains("1.13, 1.15"), "{printed}");
     assert!(printed.contains("uses wdk-build 0.2"), "{printed}");
 }
 

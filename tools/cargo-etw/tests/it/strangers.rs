@@ -468,15 +468,15 @@ mod built_drivers {
             "{shown}"
         );
         assert!(!shown.contains("/LIBPATH"), "{shown}");
-        // A version without the function, and a version without headers.
+        // A version without the function, and a version that no WDK has.
         let newer =
             WATCHER_LIBRARY.replace("WdfDriverCreate,", "WdfDeviceSetDeviceInterfaceStateEx,");
         write_driver(&driver, &WATCHER.replace("MINOR", "27"), &newer);
         let shown = errors(&etw("build"), false);
         assert!(shown.contains("WdfDeviceSetDeviceInterfaceStateExTableIndex"), "{shown}");
-        write_driver(&driver, &WATCHER.replace("MINOR", "35"), WATCHER_LIBRARY);
+        write_driver(&driver, &WATCHER.replace("MINOR", "37"), WATCHER_LIBRARY);
         let shown = errors(&etw("build"), false);
-        assert!(shown.contains("is for KMDF 1.35; `cargo etw` builds"), "{shown}");
+        assert!(shown.contains("is for KMDF 1.37, a version that no WDK"), "{shown}");
         assert!(!shown.contains("Compiling"), "{shown}");
     }
 

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::{Driver, Image, Messages, Options, Profile};
 use crate::{
+    c_tools,
     config::Flags,
     dependencies::{list, others, outside},
     files, link,
     messages::run,
     process::{line, said},
     profile,
-    standin::Standin,
+    standin::{Standin, kmdf_note},
     toolchain::Toolchain,
 };
 
@@ -72,6 +73,20 @@ impl Driver {
                  configuration: this program links drivers, with a PDB"
             );
         }
+        let is_static = flags.used.iter().any(|flag| flag.contains("+crt-static"));
+        if messages == Messages::Human
+            && !is_static
+            && !options.output.iter().any(|one| one == "--quiet")
+        {
+            eprintln!(
+                "note: this build links the static C runtime; wdk-build refuses to build the driver with \
+                 the WDK until .cargo/config.toml sets it: `[target.{target}]` with `rustflags = [\"-C\", \
+                 \"target-feature=+crt-static\"]`"
+            );
+        }
+        if let Some(note) = self.framework.and_then(|one| kmdf_note(one.target)) {
+            eprintln!("note: {note}");
+        }
         let mut flags = flags.used;
         flags.extend(toolchain.remapped(&self.workspace, &built_in));
         // With the author's `build.build-dir`, most files are in another folder than the images.
@@ -102,7 +117,14 @@ impl Driver {
             .args(&options.features)
             .args(options.is_offline.then_some("--offline"))
             .args(&options.output);
-        run(&mut cargo, messages)?;
+        let has_compiler = c_tools::set(&mut cargo, target, &built_in.join("linker"))?;
+        let uses_c = list(&metadata["packages"]).any(|package| package["name"] == "cc");
+        let result = run(&mut cargo, messages);
+        if uses_c && !has_compiler {
+            result.with_context(c_tools::missing)?;
+        } else {
+            result?;
+        }
         let profile = profile::folder(&options.profile);
         let from = built_in.join(target).join(profile);
         let machine = toolchain.machine().name();

@@ -62,7 +62,9 @@ impl Driver {
             let found = drivers.iter().find(|driver| driver.package == wanted);
             return match found {
                 Some(driver) => Ok(driver.clone()),
-                None if drivers.is_empty() => bail!(NO_DRIVER),
+                None if drivers.is_empty() => {
+                    bail!(static_library(metadata).unwrap_or_else(|| NO_DRIVER.to_owned()))
+                }
                 None => {
                     bail!("no driver is named {wanted}; the workspace's drivers are: {}", names())
                 }
@@ -72,7 +74,7 @@ impl Driver {
             return Ok(driver.clone());
         }
         match drivers.as_slice() {
-            [] => bail!(NO_DRIVER),
+            [] => bail!(static_library(metadata).unwrap_or_else(|| NO_DRIVER.to_owned())),
             [only] => Ok(only.clone()),
             _ => {
                 bail!("the workspace has several drivers: {}; choose one with `--package`", names())
@@ -126,20 +128,38 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
                 workspace: workspace.clone(),
                 target: target.clone(),
                 library: PathBuf::from(text(&library["src_path"])),
+                script: list(&package["targets"])
+                    .find(|target| list(&target["kind"]).any(|kind| kind == "custom-build"))
+                    .and_then(|target| Some(PathBuf::from(target["src_path"].as_str()?))),
                 used_libraries: used_libraries(metadata, package),
                 version: text(&package["version"]),
                 description: text(&package["description"]),
                 authors: list(&package["authors"]).map(text).collect(),
-                framework: framework(&package["metadata"]["wdk"])
-                    .or_else(|| framework(&metadata["metadata"]["wdk"])),
-                model: model(&package["metadata"]["wdk"])
-                    .or_else(|| model(&metadata["metadata"]["wdk"])),
+                framework: framework(wdk(metadata, package)),
+                model: model(wdk(metadata, package)),
                 has_own_wdk_sys: list(&metadata["packages"]).any(|one| one["name"] == "wdk-sys"),
                 metadata: package["metadata"].clone(),
             });
         }
     }
     Ok(drivers)
+}
+
+/// Returns an error message if a package is a static library for a driver that another program links.
+fn static_library(metadata: &Value) -> Option<String> {
+    let package =
+        list(&metadata["packages"]).filter(|package| is_for_the_wdk(package)).find(|package| {
+            let mut kinds =
+                list(&package["targets"]).flat_map(|target| list(&target["crate_types"]));
+            kinds.any(|kind| kind == "staticlib")
+        })?;
+    Some(format!(
+        "{} is a static library, which a C driver links; `cargo etw` builds drivers that are a `cdylib`: \
+         add \"cdylib\" to the `crate-type` of a driver in Rust, compile C code into it in its build \
+         script (the `cc` crate), or build the C driver with the WDK and run its .sys with `cargo etw run \
+         --image`",
+        package["name"].as_str().unwrap_or_default()
+    ))
 }
 
 /// Returns whether a package uses the WDK crates; other `cdylib` libraries are for programs.
@@ -176,6 +196,14 @@ fn used_libraries(metadata: &Value, package: &Value) -> Vec<PathBuf> {
         .filter_map(|package| list(&package["targets"]).find(is_library))
         .filter_map(|library| library["src_path"].as_str().map(PathBuf::from))
         .collect()
+}
+
+/// Returns the `wdk` section that applies to a package: its own, the workspace's, or that of another
+/// package. wdk-build accepts only one configuration in a workspace.
+fn wdk<'a>(metadata: &'a Value, package: &'a Value) -> &'a Value {
+    let sections = [package, metadata].into_iter().chain(list(&metadata["packages"]));
+    let mut sections = sections.map(|one| &one["metadata"]["wdk"]);
+    sections.find(|one| !one["driver-model"].is_null()).unwrap_or(&Value::Null)
 }
 
 /// Returns the KMDF version in the metadata's `wdk` section.
@@ -243,16 +271,28 @@ mod tests {
         assert_eq!(found.framework, Some(framework));
         assert_eq!(found.model.as_deref(), Some("KMDF"));
         let of = |model: &str| Driver { model: Some(model.to_owned()), ..found.clone() };
-        for (target, is_built) in [(13, false), (15, true), (27, true), (29, false), (35, false)] {
+        for (target, is_built) in
+            [(7, false), (9, true), (14, false), (29, true), (35, true), (37, false)]
+        {
             let framework = Some(Framework { major: 1, target, minimum: target });
             let driver = Driver { framework, ..found.clone() };
             assert_eq!(driver.check_model().is_ok(), is_built, "1.{target}");
         }
-        for (model, is_built) in [("KMDF", true), ("WDM", true), ("UMDF", false)] {
-            let driver = of(model);
-            assert_eq!(driver.check_model().is_ok(), is_built, "{model}");
-            assert_eq!(driver.is_wdm(), model == "WDM", "{model}");
+        let refused = |driver: Driver| driver.check_model().unwrap_err().to_string();
+        for (model, says) in [
+            ("UMDF", "build a user-mode driver on Windows"),
+            ("Kmdf", "write driver-type = \"KMDF\""),
+            ("wdm", "write driver-type = \"WDM\""),
+            ("NDIS", "write driver-type = \"KMDF\" or \"WDM\""),
+        ] {
+            let said = refused(of(model));
+            assert!(said.contains(says), "{model}: {said}");
         }
+        assert!(of("WDM").check_model().is_ok() && of("WDM").is_wdm() && !of("KMDF").is_wdm());
+        let said = refused(Driver { framework: None, ..found.clone() });
+        assert!(said.contains("target-kmdf-version-minor = 33"), "{said}");
+        let said = refused(Driver { model: None, ..found.clone() });
+        assert!(said.contains("[package.metadata.wdk.driver-model]"), "{said}");
         assert_eq!((found.version.as_str(), found.description.as_str()), ("3.1.4", ""));
         assert_eq!(found.authors, ["Contoso"]);
         assert_eq!(found.used_libraries, [Path::new("/w/events/src/lib.rs")]);
@@ -276,7 +316,9 @@ mod tests {
         let error = choose(&all, "my-one", Some("three")).unwrap_err();
         assert!(error.contains("no driver is named three"), "{error}");
         let error = choose(&all[2..], "lib", None).unwrap_err();
-        assert!(error.contains("cdylib"), "{error}");
+        assert!(error.contains("the workspace has no driver"), "{error}");
+        let error = choose(&[package("for-c", "staticlib")], "for-c", None).unwrap_err();
+        assert!(error.contains("for-c is a static library"), "{error}");
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct Driver {
     pub target: PathBuf,
     /// The root source file of the package's library.
     pub library: PathBuf,
+    /// The build script, if the package has one.
+    pub script: Option<PathBuf>,
     /// The root source files of the workspace libraries that the driver uses directly or
     /// indirectly.
     pub used_libraries: Vec<PathBuf>,
@@ -122,8 +124,9 @@ pub struct Image {
     pub pdb: PathBuf,
 }
 
-/// The name of the driver model of metadata without a framework.
+/// The names of the driver models that can be built.
 const WDM: &str = "WDM";
+const KMDF: &str = "KMDF";
 
 impl Driver {
     /// Returns whether the driver uses no framework, according to the metadata.
@@ -139,25 +142,44 @@ impl Driver {
     /// Fails if the metadata specifies a model other than KMDF or WDM, or a KMDF version that the
     /// stand-ins do not support.
     pub fn check_model(&self) -> Result<()> {
+        /// The section to write.
+        const SECTION: &str = "[package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
+                               kmdf-version-major = 1 and target-kmdf-version-minor = 33, or with \
+                               driver-type = \"WDM\"";
+        let package = &self.package;
         match self.model.as_deref() {
             Some(WDM) => Ok(()),
-            None | Some("KMDF") => {
+            Some(KMDF) => {
                 let Some(Framework { major, target, .. }) = self.framework else {
-                    return Ok(());
+                    bail!(
+                        "the metadata of {package} has no KMDF version: write the numbers \
+                         kmdf-version-major = 1 and target-kmdf-version-minor = 33 beside driver-type"
+                    );
                 };
                 ensure!(
                     major == 1 && KMDF_VERSIONS.contains(&target),
-                    "{} is for KMDF {major}.{target}; `cargo etw` builds and runs drivers for KMDF {}: \
-                     set target-kmdf-version-minor to one of them, or build on Windows, with the WDK",
-                    self.package,
+                    "{package} is for KMDF {major}.{target}, a version that no WDK for Windows 10 or \
+                     newer has; `cargo etw` builds and runs drivers for KMDF {}: set \
+                     target-kmdf-version-minor to one of them",
                     kmdf_versions()
                 );
                 Ok(())
             }
-            Some(other) => bail!(
-                "{} has driver-type = {other:?}; `cargo etw` builds and runs KMDF and WDM drivers; build \
-                 a driver of another model on Windows, with the WDK",
-                self.package
+            Some("UMDF") => bail!(
+                "{package} has driver-type = \"UMDF\"; `cargo etw` builds and runs KMDF and WDM drivers; \
+                 build a user-mode driver on Windows, with the WDK"
+            ),
+            Some(other) => {
+                let meant =
+                    [WDM, KMDF].into_iter().find(|name| name.eq_ignore_ascii_case(other.trim()));
+                let meant = meant
+                    .map_or_else(|| format!("{KMDF:?} or {WDM:?}"), |name| format!("{name:?}"));
+                bail!("{package} has driver-type = {other:?}; write driver-type = {meant}")
+            }
+            None => bail!(
+                "{package} has no WDK configuration, which wdk-build requires: add a section {SECTION} \
+                 to {}",
+                self.manifest.display()
             ),
         }
     }

@@ -22,7 +22,7 @@ pub struct Place {
 }
 
 impl Place {
-    pub const fn of(event: &EventRef<'_>, lower: u32) -> Self {
+    pub const fn new(event: &EventRef<'_>, lower: u32) -> Self {
         let idle = if event.thread_id == 0 { event.processor } else { 0 };
         Self { thread: event.thread_id, idle, lower }
     }

@@ -49,7 +49,7 @@ const MEDIA: [(u64, Medium); 4] = [
 
 impl Medium {
     /// Returns the medium of an event, if pcapng defines a form for the medium's packets.
-    pub fn of(event: &EventRef<'_>, packet: &[u8]) -> Option<Self> {
+    pub fn from_event(event: &EventRef<'_>, packet: &[u8]) -> Option<Self> {
         let bits = event.descriptor.keyword & keyword::MEDIA;
         let named = MEDIA.iter().find(|(bit, _)| bits & bit != 0).map(|(_, medium)| *medium);
         match named {

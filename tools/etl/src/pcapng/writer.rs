@@ -103,7 +103,7 @@ impl<W: Write> Writer<W> {
             self.summary.malformed += 1;
             return Ok(());
         };
-        let place = Place::of(event, lower);
+        let place = Place::new(event, lower);
         let (bytes, port) = match content {
             Content::Fragment { bytes, port } => (bytes, port),
             Content::Metadata { radio } => {
@@ -129,7 +129,7 @@ impl<W: Write> Writer<W> {
             }
         };
         let radio = self.radio.remove(&place);
-        let Some(medium) = Medium::of(event, &packet) else {
+        let Some(medium) = Medium::from_event(event, &packet) else {
             self.summary.unknown_medium += 1;
             self.summary.unknown_media |= event.descriptor.keyword & keyword::MEDIA;
             return Ok(());

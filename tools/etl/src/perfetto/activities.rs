@@ -28,7 +28,7 @@ impl ActivityLanes {
             return track;
         }
         let (process, _) = set;
-        let process = tracks.of(Track::Process(process));
+        let process = tracks.number_of(Track::Process(process));
         tracks.add(process, &format!("{provider} activities"), None)
     }
 

@@ -75,7 +75,7 @@ impl Intervals {
         if lanes.len() >= MAX_LANES {
             return None;
         }
-        let group = tracks.of(Track::Group(kind.group()));
+        let group = tracks.number_of(Track::Group(kind.group()));
         let track = tracks.add(group, &kind.name(), None);
         lanes.push(Lane { track, end });
         Some(track)

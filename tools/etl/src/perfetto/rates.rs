@@ -105,7 +105,7 @@ impl Provider {
             return;
         }
         self.track.get_or_insert_with(|| {
-            let group = tracks.of(Track::Group(Group::Rates));
+            let group = tracks.number_of(Track::Group(Group::Rates));
             tracks.add(group, &self.name, Some("events/s"))
         });
         self.write_known(tracks);

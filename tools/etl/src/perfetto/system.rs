@@ -159,7 +159,7 @@ impl Core {
                 }
                 if name.is_empty() {
                     // The track's description contains the process that the thread belongs to.
-                    self.tracks.of(thread);
+                    self.tracks.number_of(thread);
                 } else {
                     self.tracks.name(thread, &name, "");
                 }

@@ -67,7 +67,7 @@ pub struct Tracks {
 
 impl Tracks {
     /// Returns the number of a track, and describes the track if it is new.
-    pub fn of(&mut self, wanted: Track) -> u64 {
+    pub fn number_of(&mut self, wanted: Track) -> u64 {
         if let Some(uuid) = self.known.get(&wanted) {
             return *uuid;
         }
@@ -98,7 +98,7 @@ impl Tracks {
             (process, u32::MAX) => Track::Process(process),
             (process, thread) => Track::Thread { process, thread },
         };
-        self.of(wanted)
+        self.number_of(wanted)
     }
 
     /// Describes a new track with the same name as others; a timeline shows them as one track.
@@ -132,7 +132,7 @@ impl Tracks {
         self.names.insert(named, name);
         match self.known.get(&named).copied() {
             Some(uuid) => self.describe(named, uuid),
-            None => drop(self.of(named)),
+            None => drop(self.number_of(named)),
         }
     }
 
@@ -165,8 +165,8 @@ impl Tracks {
     fn describe(&mut self, described: Track, uuid: u64) {
         let parent = match described {
             Track::Process(_) | Track::Group(_) => None,
-            Track::Thread { process, .. } => Some(self.of(Track::Process(process))),
-            Track::Processor(_) => Some(self.of(Track::Group(Group::Processors))),
+            Track::Thread { process, .. } => Some(self.number_of(Track::Process(process))),
+            Track::Processor(_) => Some(self.number_of(Track::Group(Group::Processors))),
         };
         let name = self.names.get(&described);
         self.packets.add(None, |packet| {
@@ -230,17 +230,17 @@ mod tests {
             last: MAX_TRACKS as u64 - 1,
             ..Tracks::default()
         };
-        let last = tracks.of(Track::Process(0));
+        let last = tracks.number_of(Track::Process(0));
         assert_eq!(last, MAX_TRACKS as u64);
         let mut numbers = HashSet::new();
         for process in 1..=64 {
-            let number = tracks.of(Track::Process(process));
+            let number = tracks.number_of(Track::Process(process));
             assert!(number > 1 << 63, "{number:#x}");
             numbers.insert(number);
         }
         assert_eq!((numbers.len(), tracks.packets.count()), (64, 65));
         for process in 0..=64 {
-            let number = tracks.of(Track::Process(process));
+            let number = tracks.number_of(Track::Process(process));
             assert!(number == last || numbers.contains(&number));
         }
         assert_eq!(tracks.packets.count(), 65, "they are described once");
@@ -254,7 +254,7 @@ mod tests {
             computed: threads().take(MAX_TRACKS).collect(),
             ..Tracks::default()
         };
-        tracks.of(Track::Process(1));
+        tracks.number_of(Track::Process(1));
         assert_eq!(tracks.computed, [Track::Process(1)].into());
     }
 
@@ -282,7 +282,7 @@ mod tests {
     fn processes_with_fixed_ids_have_fixed_names() {
         let named = |process| {
             let mut tracks = Tracks::default();
-            tracks.of(Track::Process(process));
+            tracks.number_of(Track::Process(process));
             let out = tracks.packets.take();
             ["Idle", "System"].map(|name| out.windows(name.len()).any(|one| one == name.as_bytes()))
         };

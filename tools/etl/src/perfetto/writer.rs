@@ -84,7 +84,7 @@ impl Core {
                 if kernel::is_special(event) {
                     self.summary.incomplete += 1;
                 }
-                match Part::of(event) {
+                match Part::from_event(event) {
                     Some(Part::Start(key)) => self.start(event, hash, time, key),
                     Some(Part::Stop(key)) => self.stop(event, hash, time, &key),
                     None => self.instant(event, hash, time),

@@ -244,7 +244,7 @@ fn a_closed_pipe_is_not_an_error() {
 fn output_that_cannot_be_written_is_an_error() {
     let folder = sample();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let ran = Ran::of(folder.command(&["dump", "sample.etl"]).stdout(full));
+    let ran = Ran::run(folder.command(&["dump", "sample.etl"]).stdout(full));
     ran.fails(1, &["etl: cannot write to standard output: "]);
 }
 

@@ -29,7 +29,7 @@ const TRACE: &str = "trace.etl";
 const OUT: &str = "packets.pcapng";
 
 /// Returns a folder with a trace.
-fn of<R: trace::Recorded>(records: impl IntoIterator<Item = R>) -> Folder {
+fn folder<R: trace::Recorded>(records: impl IntoIterator<Item = R>) -> Folder {
     Folder::with(TRACE, trace::of_records(header(), 1 << 40, records))
 }
 
@@ -87,7 +87,7 @@ fn packets_of_every_medium_have_their_link_type_time_and_direction() {
         .iter()
         .zip(1..)
         .map(|((keywords, lower, bytes), n)| fragment(1000 * n, WHOLE | keywords, *lower, bytes));
-    let (interfaces, found, said) = blocks(&of(records), &[]);
+    let (interfaces, found, said) = blocks(&folder(records), &[]);
     assert!(said.contains("6 packets of 5 interfaces; 0 other records are omitted"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     let links: Vec<_> = interfaces.iter().map(|interface| interface["link"].as_u64()).collect();
@@ -142,7 +142,7 @@ fn fragments_of_a_packet_are_joined() {
         let records = events.iter().filter(|(of, _)| *of == processor).map(|(_, record)| record);
         trace::buffer(header.buffer_size, processor, records)
     });
-    let files = self::of(Vec::<EventRecord>::new());
+    let files = self::folder(Vec::<EventRecord>::new());
     files.write(TRACE, trace::of_buffers(header, 1000, buffers));
     let (_, packets, said) = blocks(&files, &[]);
     assert_eq!(said.lines().count(), 1, "{said}");
@@ -205,7 +205,7 @@ fn parts_that_cannot_be_written_are_counted() {
         ..Summary::default()
     };
     assert_eq!(summary, expected);
-    let files = self::of(&events);
+    let files = self::folder(&events);
     let (_, packets, said) = blocks(&files, &[]);
     assert_eq!(packets.len(), 1);
     for line in [
@@ -264,7 +264,7 @@ fn truncated_packets_have_the_length_that_their_ip_header_states() {
         // If the adapter segments packets, the length is missing.
         fragment(1, WHOLE | ETHERNET, 8, &ethernet(0x0800, &[0x45, 0, 0, 0, 0, 0])),
     ];
-    let (_, packets, _) = blocks(&of(&events), &[]);
+    let (_, packets, _) = blocks(&folder(&events), &[]);
     let lengths: Vec<_> = packets.iter().map(|packet| packet["original"].as_u64()).collect();
     assert_eq!(lengths, [14 + 128, 14 + 148, 128, 148, 18 + 128, 22 + 148, 60, 20].map(Some));
     let comments: Vec<_> = packets.iter().map(|packet| packet["opt_comment"].as_str()).collect();
@@ -281,7 +281,7 @@ fn packets_of_802_11_have_their_reception_and_are_not_protected() {
         fragment(2, WLAN | RECEIVE | WHOLE, 8, &wlan(0x42, &ip)),
         fragment(3, WLAN | RECEIVE | WHOLE, 8, &wlan(0x02, &ip)),
     ];
-    let (_, packets, said) = blocks(&of(&events), &[]);
+    let (_, packets, said) = blocks(&folder(&events), &[]);
     assert_eq!(said.lines().count(), 1, "{said}");
     assert_eq!(data(&packets[0]), wlan(0x02, &ip));
     let expected = "process 85, thread 68, PHY 7, 2412 MHz, -60 dBm, 65 Mbit/s";
@@ -299,7 +299,7 @@ fn ports_of_a_virtual_switch_are_interfaces() {
         switched(3, WHOLE | SEND, 3, 18, &packet),
         fragment(4, WHOLE | ETHERNET, 8, &packet),
     ];
-    let (interfaces, packets, said) = blocks(&of(&events), &[]);
+    let (interfaces, packets, said) = blocks(&folder(&events), &[]);
     assert_eq!(said.lines().count(), 1, "{said}");
     let names: Vec<_> = interfaces.iter().map(|interface| interface["if_name"].as_str()).collect();
     assert_eq!(names, ["8:Port-3", "8:Port-4", "Ethernet:8"].map(Some));
@@ -335,7 +335,7 @@ fn interfaces_have_the_names_that_a_merged_trace_contains() {
         let packet = (1, EncodedRecord::new(&packet).unwrap());
         // Merging adds the description at the end.
         let adapter = (500, EncodedRecord::from_bytes(&adapter.encode().unwrap()).unwrap());
-        let (interfaces, _, said) = blocks(&of([packet, adapter]), &[]);
+        let (interfaces, _, said) = blocks(&folder([packet, adapter]), &[]);
         assert!(said.contains("1 packets of 1 interfaces; 1 other records are omitted"), "{said}");
         assert_eq!(interfaces[0]["if_name"], "Ethernet");
         assert_eq!(interfaces[0]["if_hardware"], "Example GbE Adapter");
@@ -348,7 +348,7 @@ fn packets_are_selected_as_events() {
     let packet = ethernet(0x0800, b"x");
     let at =
         |at, process_id| EventRecord { process_id, ..fragment(at, WHOLE | ETHERNET, 8, &packet) };
-    let files = self::of([at(10, 1), at(20, 2), at(30, 2), trace::trace_logging_event(1, 40)]);
+    let files = self::folder([at(10, 1), at(20, 2), at(30, 2), trace::trace_logging_event(1, 40)]);
     let time = header().session_clock().to_file_time(20).to_string();
     let (_, packets, said) = blocks(&files, &["--to", &time, "--process", "2"]);
     assert_eq!(packets.len(), 1);
@@ -379,7 +379,7 @@ fn the_output_does_not_depend_on_the_number_of_threads() {
         .flat_map(|(round, n)| [part(n, round, 0, START), part(n, round, 35, END)])
         .collect();
     events.sort_by_key(|event| event.timestamp);
-    let files = self::of(&events);
+    let files = self::folder(&events);
     assert!(files.read(TRACE).len() > 12 * (64 << 10));
     let (_, packets, said) = blocks(&files, &["--threads", "1"]);
     assert!(said.contains("800 packets of 1 interfaces; 0 other records"), "{said}");
@@ -393,7 +393,7 @@ fn the_output_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_trace_without_packets_is_an_error() {
-    let files = self::of([EventRecord {
+    let files = folder([EventRecord {
         provider: Guid::from_u128(0x4d4f_80d9_c8bd_4d73_bb5b_19c9_0402_c5ac),
         ..fragment(1, WHOLE | ETHERNET, 8, b"x")
     }]);
@@ -432,7 +432,7 @@ fn packets_of_pktmon_have_their_component_direction_and_drop() {
     let (frame, ip) = (ethernet(0x0800, &ipv4(b"four")), ipv6(b"six"));
     let mut cut = of_pktmon(160, 6, [3, 1, 13], &frame);
     cut.user_data.pop();
-    let files = of([
+    let files = folder([
         of_pktmon(160, 1, [3, 1, 13], &frame),
         of_pktmon(160, 2, [4, 3, 14], &ip),
         of_pktmon(170, 3, [1, 1, 13], &frame),
@@ -461,7 +461,8 @@ fn packets_of_pktmon_have_their_component_direction_and_drop() {
 
 #[test]
 fn damage_is_reported_before_the_lack_of_packets() {
-    let files = self::of([trace::trace_logging_event(1, 40), trace::trace_logging_event(2, 50)]);
+    let files =
+        self::folder([trace::trace_logging_event(1, 40), trace::trace_logging_event(2, 50)]);
     let mut bytes = files.read(TRACE);
     let second = usize::try_from(header().buffer_size).unwrap();
     bytes[second + 0x48..][..4].copy_from_slice(&[1, 2, 3, 4]);
@@ -477,7 +478,7 @@ fn damage_is_reported_before_the_lack_of_packets() {
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn losses_and_the_session_are_named() {
     let packet = fragment(1, WHOLE | ETHERNET, 8, &ethernet(0x0800, b"x"));
-    let files = self::of([&packet]);
+    let files = self::folder([&packet]);
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     log.append(&trace::buffer(0x1000, 0, [packet]), 2).unwrap();

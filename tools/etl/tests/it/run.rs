@@ -44,7 +44,7 @@ impl Folder {
     }
 
     pub fn etl(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&mut self.command(arguments))
+        Ran::run(&mut self.command(arguments))
     }
 }
 
@@ -59,7 +59,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    pub fn of(command: &mut Command) -> Self {
+    pub fn run(command: &mut Command) -> Self {
         let output = command.output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         Self { code: output.status.code(), bytes: output.stdout, said }

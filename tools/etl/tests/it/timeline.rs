@@ -111,7 +111,7 @@ struct Timeline {
 }
 
 impl Timeline {
-    fn of(events: &[Decoded]) -> Self {
+    fn from_events(events: &[Decoded]) -> Self {
         let (bytes, summary) = written(events);
         let timeline = Self { lines: read(&bytes), summary };
         // The timeline also contains the summary.
@@ -171,7 +171,7 @@ fn read(bytes: &[u8]) -> Vec<Value> {
 #[test]
 #[ignore = "needs third-party readers; `cargo xtask test` runs it"]
 fn a_timeline_without_events_has_its_clock_and_its_system() {
-    let timeline = Timeline::of(&[]);
+    let timeline = Timeline::from_events(&[]);
     let clocks = json!({"6": 0, "1": START_NANOS});
     assert_eq!(timeline.all("clock")[0]["clocks"], clocks);
     assert_eq!(timeline.all("clock")[0]["primary"], 6);
@@ -197,7 +197,7 @@ fn an_event_is_an_instant_with_all_its_properties() {
     one.message = Some("Stored 5".to_owned());
     one.leftover = vec![0xAB, 0xCD];
     one.problems = vec![Problem::NoSchema];
-    let timeline = Timeline::of(&[one]);
+    let timeline = Timeline::from_events(&[one]);
     let instants = timeline.all("instant");
     let [line] = instants.as_slice() else {
         panic!("{instants:?}");
@@ -266,7 +266,7 @@ fn fields_keep_their_types() {
     }
     let more = [("uint", Field::UInt(7)), ("uint#2", Field::UInt(8)), ("deep", deep)];
     one.fields.extend(named(&more));
-    let timeline = Timeline::of(&[one]);
+    let timeline = Timeline::from_events(&[one]);
     let mut found = timeline.all("instant")[0]["args"].clone();
     let deep = found.as_object_mut().unwrap().remove("deep").unwrap();
     assert!(deep.to_string().contains("[[[[1]]]]"), "{deep}");
@@ -282,7 +282,7 @@ fn events_without_names_have_their_ids() {
     plain.descriptor.id = 9;
     let mut hook = kernel(1, 0x0F99, "", &[]);
     hook.event_name = None;
-    let timeline = Timeline::of(&[plain, hook]);
+    let timeline = Timeline::from_events(&[plain, hook]);
     let instants = timeline.all("instant");
     assert_eq!(instants[0]["name"], "event 9");
     assert_eq!(instants[0]["category"], json!([PROVIDER.to_string()]));
@@ -297,7 +297,7 @@ fn activities_are_slices_that_do_not_cross() {
     stop.fields = named(&[("status", Field::NtStatus(0))]);
     let mut start = part(10, 1, 1);
     start.fields = named(&[("status", Field::UInt(1))]);
-    let timeline = Timeline::of(&[
+    let timeline = Timeline::from_events(&[
         start,
         // Start the activity again, inside the first slice.
         part(20, 1, 1),
@@ -354,7 +354,7 @@ fn lanes_of_activities_are_used_again() {
         .zip(0..20)
         .flat_map(|(n, id)| [part(2 * n, 1, id), part(2 * n + 2, 2, id)])
         .collect();
-    let timeline = Timeline::of(&events);
+    let timeline = Timeline::from_events(&events);
     let slices = timeline.all("slice");
     assert_eq!(slices.len(), 20);
     assert!(slices.iter().all(|slice| slice["track"] == slices[0]["track"]));
@@ -406,7 +406,7 @@ fn decoded_records_of_the_kernel_have_their_forms() {
     let (p, n, long) = (p.as_slice(), n.as_slice(), long.as_slice());
     let path = &[b'a', 0, 0, 0];
     let file = [p, p, p, one];
-    let timeline = Timeline::of(&[
+    let timeline = Timeline::from_events(&[
         recorded(10, 0x0524, 4, &[two, one, &[8, 9, 0, 0, 6, 0, 5, 1], &number(7), &number(0)]),
         recorded(11, 0x0532, 2, &[one, &[1, 2, 1, 0]]),
         recorded(12, 0x0F44, 2, &[&entry, p]),
@@ -453,7 +453,7 @@ fn related_activities_are_flows() {
     let mut plain = event(15, "Plain");
     plain.activity = activity(9);
     plain.thread_id = 201;
-    let timeline = Timeline::of(&[
+    let timeline = Timeline::from_events(&[
         part(10, 1, 1),
         plain,
         // From an open slice, two flows.
@@ -518,7 +518,7 @@ fn scheduling_is_in_etw_events() {
     let stack = stack(&[(0xFFFF_F800_0000_1234, Some("ntoskrnl.exe+0x1234"))]);
     let mut with_stack = switch(30, 2, 11, 0, 300);
     with_stack.stack = Some(stack);
-    let timeline = Timeline::of(&[switch(10, 2, 0, 11, 5), ready, with_stack]);
+    let timeline = Timeline::from_events(&[switch(10, 2, 0, 11, 5), ready, with_stack]);
     let events = timeline.all("etw");
     let first = json!({
         "new_thread_id": 11,
@@ -562,7 +562,7 @@ fn kernel_events_without_their_fields_are_instants() {
     far.process_id = 4;
     let mut damaged = switch(4, 0, 1, 2, 5);
     damaged.leftover = vec![1];
-    let timeline = Timeline::of(&[
+    let timeline = Timeline::from_events(&[
         kernel(0, 0x0524, "CSwitch", &[("NewThreadId", Field::ThreadId(1))]),
         kernel(1, 0x0F44, "DPC", &[]),
         // The interval would end before it starts.
@@ -584,7 +584,7 @@ fn interrupts_are_slices_of_their_processors() {
         let words = format!("InitialTime=+{start} Routine=0xfffff80100001000");
         Decoded { processor, ..kernel(micros, hook, name, &fields(&words)) }
     };
-    let timeline = Timeline::of(&[
+    let timeline = Timeline::from_events(&[
         // An interval ends at its event's time.
         routine(30, 0x0F43, "ISR", 20, 0),
         routine(40, 0x0F44, "DPC", 10, 0),
@@ -618,7 +618,7 @@ fn requests_of_disks_are_slices_from_their_response_time() {
         let words = format!("DiskNumber={disk} TransferSize=4096 HighResResponseTime={ticks}");
         Decoded { process_id: 100, thread_id: 200, ..kernel(micros, hook, name, &fields(&words)) }
     };
-    let timeline = Timeline::of(&[
+    let timeline = Timeline::from_events(&[
         // A microsecond is three ticks.
         request(100, 0x010A, "Read", 30, 0),
         request(105, 0x010A, "Read", 60, 0),
@@ -699,7 +699,7 @@ fn operations_on_files_are_etw_events() {
     let message =
         json!({"irp_ptr": "4294901761", "extra_info": "16", "nt_status": 0xC000_0034_u32});
     expected.push((json!("file_io_op_end"), message));
-    let timeline = Timeline::of(&events);
+    let timeline = Timeline::from_events(&events);
     let found = timeline.all("etw").into_iter();
     let found: Vec<_> = found.map(|line| (line["form"].clone(), line["event"].clone())).collect();
     assert_eq!(found, expected);
@@ -728,7 +728,7 @@ fn samples_and_events_have_their_stacks() {
         kernel(2, 0x0F2E, "SampledProfile", &[("InstructionPointer", Field::Pointer(0x1000))]);
     let mut with_stack = event(3, "Deep");
     with_stack.stack = sampled.stack.clone();
-    let timeline = Timeline::of(&[sampled, alone, with_stack]);
+    let timeline = Timeline::from_events(&[sampled, alone, with_stack]);
     let found = timeline.all("sample");
     // The outermost frame comes first.
     let frames = json!([
@@ -759,7 +759,7 @@ fn processes_and_threads_have_their_names() {
     let thread = kernel(5, 0x0503, "Thread", &fields(words));
     let mut system = event(30, "System");
     system.process_id = 4;
-    let timeline = Timeline::of(&[
+    let timeline = Timeline::from_events(&[
         event(0, "Early"),
         process(1, 0x0303, "one.exe"),
         thread,
@@ -793,7 +793,7 @@ fn names_that_events_have_are_those_of_their_tracks() {
     let mut one = event(0, "A");
     one.process_name = Some("app.exe".into());
     one.thread_name = Some("worker".into());
-    let timeline = Timeline::of(&[event(0, "Before"), one]);
+    let timeline = Timeline::from_events(&[event(0, "Before"), one]);
     let line = timeline.all("instant")[1];
     let thread = timeline.track(line);
     assert_eq!(thread["thread"]["thread_name"], "worker");
@@ -807,7 +807,7 @@ fn each_provider_has_a_counter_of_its_events_per_second() {
     let mut other = event(150_000, "Other");
     other.provider = Guid::from_u128(5);
     other.provider_name = Some("Other".into());
-    let timeline = Timeline::of(&[
+    let timeline = Timeline::from_events(&[
         event(0, "A"),
         event(50_000, "B"),
         event(110_000, "A"),
@@ -846,7 +846,7 @@ fn interned_data_is_cleared_when_there_is_too_much() {
             event
         })
         .collect();
-    let timeline = Timeline::of(&events);
+    let timeline = Timeline::from_events(&events);
     let instants = timeline.all("instant");
     assert_eq!(instants.len(), events.len());
     for (line, n) in instants.iter().zip(0..) {
@@ -868,7 +868,7 @@ fn more_threads_than_are_remembered_keep_their_tracks() {
             event
         })
         .collect();
-    let timeline = Timeline::of(&events);
+    let timeline = Timeline::from_events(&events);
     let instants = timeline.all("instant");
     let (first, second) = instants.split_at((LIMIT + MORE) as usize);
     for (first, second) in first[LIMIT as usize..].iter().zip(second) {
@@ -885,7 +885,7 @@ fn times_outside_of_the_timeline_are_counted() {
     early.time = FileTime::from_raw(START.raw() - 50);
     let mut never = event(0, "Never");
     never.time = FileTime::from_raw(i64::MAX);
-    let timeline = Timeline::of(&[early, event(0, "Start"), never]);
+    let timeline = Timeline::from_events(&[early, event(0, "Start"), never]);
     let instants = timeline.all("instant");
     assert_eq!(instants[0]["time"], 0);
     assert_eq!(instants[1]["time"], 5_000);
@@ -1024,7 +1024,7 @@ proptest! {
                 event
             })
             .collect();
-        let timeline = Timeline::of(&events);
+        let timeline = Timeline::from_events(&events);
         let summary = &timeline.summary;
         // Each event appears once.
         let shown = summary.instants

@@ -62,11 +62,11 @@ fn a_manifest_selects_a_version_of_kmdf() {
     assert!(succeeded, "{messages}");
 
     // The error names a version that the stand-in does not support.
-    let (succeeded, messages) = check(13, "", "#![no_std]\n");
+    let (succeeded, messages) = check(14, "", "#![no_std]\n");
     assert!(!succeeded);
     assert!(
-        messages.contains("newer-driver is configured for KMDF 1.13")
-            && messages.contains("KMDF 1.15, 1.17"),
+        messages.contains("newer-driver is configured for KMDF 1.14")
+            && messages.contains("KMDF 1.9, 1.11"),
         "{messages}"
     );
 

@@ -153,7 +153,7 @@ fn driver_model(section: &Value, owner: &str) -> Result<DriverConfig, ConfigErro
     if config.kmdf_version_major != 1 || !VERSIONS.contains(&config.target_kmdf_version_minor) {
         return Err(ConfigError::Unsupported {
             owner: owner.to_owned(),
-            found: config.to_string(),
+            found: format!("{config}, a version that no WDK for Windows 10 or newer has"),
         });
     }
     let target = config.target_kmdf_version_minor;
@@ -225,9 +225,9 @@ mod tests {
 
     #[test]
     fn other_models_and_versions_are_named() {
-        let message = message(&json!({ "packages": [package(&kmdf(13))] }));
+        let message = message(&json!({ "packages": [package(&kmdf(14))] }));
         assert!(
-            message.contains("driver") && message.contains("KMDF 1.13") && message.contains("1.33"),
+            message.contains("driver") && message.contains("KMDF 1.14") && message.contains("1.33"),
             "{message}"
         );
         let umdf = json!({ "driver-model": { "driver-type": "UMDF" } });

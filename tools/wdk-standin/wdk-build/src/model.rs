@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// The minor versions of KMDF 1 that the stand-ins support: those in which the function table is a
-/// pointer, as wdk-sys requires.
-pub const VERSIONS: [u8; 9] = [15, 17, 19, 21, 23, 25, 27, 31, 33];
+/// The minor versions of KMDF 1 that the stand-ins support: those from the oldest for Windows 10's
+/// WDKs to the newest.
+pub const VERSIONS: [u8; 14] = [9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35];
 
 /// The version for libraries built without a driver.
 const DEFAULT: u8 = 31;

@@ -31,7 +31,9 @@ enum Kind {
 }
 
 /// Returns the names and contents of the import libraries for all modules whose exports the data
-/// contains.
+/// contains, and of the WDK's static libraries. The routines of a static library are imported as if
+/// from a module with the library's name. Windows has no such module, but the driver can be linked,
+/// and the stand-in kernel names the routine.
 pub fn libraries(data: &Data, machine: Machine) -> Vec<(String, Vec<u8>)> {
     let mut modules: BTreeMap<&str, BTreeMap<&str, Kind>> = BTreeMap::new();
     let declared = data.functions.nt.iter().chain(&data.functions.feature);
@@ -39,6 +41,9 @@ pub fn libraries(data: &Data, machine: Machine) -> Vec<(String, Vec<u8>)> {
     let others = data.exports.functions.iter();
     let others =
         others.flat_map(|(module, names)| names.iter().map(|name| (name.as_str(), &**module)));
+    for module in data.exports.functions.keys() {
+        modules.insert(module, BTreeMap::new());
+    }
     for (name, module) in declared.chain(others) {
         modules.entry(module).or_default().insert(name, Kind::Code);
     }
@@ -47,8 +52,8 @@ pub fn libraries(data: &Data, machine: Machine) -> Vec<(String, Vec<u8>)> {
         modules.entry(KERNEL).or_default().insert(name, Kind::Constant);
     }
     let libraries = modules.into_iter().filter_map(|(module, exports)| {
-        // Routines in static libraries have no module.
-        let (stem, "exe" | "dll" | "sys") = module.rsplit_once('.')? else { return None };
+        // Some routines are only declared.
+        let (stem, _) = module.rsplit_once('.')?;
         let name = format!("{}.lib", stem.to_lowercase());
         Some((name, archive(module, &exports, machine)))
     });
@@ -180,7 +185,25 @@ mod tests {
                 assert!(found.is_none_or(|member| member[20..] == expected), "{symbol}");
             }
         }
-        assert!(look_up(&all["hal.lib"], "HalTranslateBusAddress").0.is_some());
-        assert!(all.keys().all(|name| !name.contains("usbdex")), "{:?}", all.keys());
+        for (library, name, module) in [
+            ("hal.lib", "HalTranslateBusAddress", "HAL.dll"),
+            ("fltmgr.lib", "FltRegisterFilter", "FLTMGR.SYS"),
+            ("fwpkclnt.lib", "FwpsCalloutRegister1", "fwpkclnt.sys"),
+            ("ndis.lib", "NdisMRegisterMiniportDriver", "NDIS.SYS"),
+            ("netio.lib", "WskRegister", "NETIO.SYS"),
+            ("ksecdd.lib", "BCryptOpenAlgorithmProvider", "ksecdd.sys"),
+            ("cng.lib", "BCryptHash", "cng.sys"),
+            ("portcls.lib", "PcAddAdapterDevice", "portcls.sys"),
+            ("storport.lib", "StorPortInitialize", "storport.sys"),
+            ("wdmsec.lib", "WdmlibIoCreateDeviceSecure", "wdmsec.lib"),
+            ("usbdex.lib", "USBD_CreateHandle", "usbdex.lib"),
+        ] {
+            let (found, members) = look_up(&all[library], name);
+            let expected = [name, "\0", module, "\0"].concat();
+            assert_eq!(members[found.unwrap()][20..], *expected.as_bytes(), "{library}");
+        }
+        for empty in ["uuid.lib", "bufferoverflowfastfailk.lib", "wdfdriverentry.lib"] {
+            assert!(look_up(&all[empty], "DriverEntry").1.is_empty(), "{empty}");
+        }
     }
 }

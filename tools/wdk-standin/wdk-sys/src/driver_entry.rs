@@ -12,8 +12,10 @@ use core::{
 };
 
 use crate::{
-    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT, PUNICODE_STRING,
-    PWDF_DRIVER_GLOBALS, STATUS_SUCCESS, ULONG, UNICODE_STRING, WCHAR, ntddk::RtlCopyUnicodeString,
+    _WDFFUNCENUM, DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT,
+    PUNICODE_STRING, PWDF_DRIVER_GLOBALS, STATUS_SUCCESS, ULONG, UNICODE_STRING, WCHAR, WDFFUNC,
+    function_table::{COPIED, Shared, TABLE},
+    ntddk::RtlCopyUnicodeString,
 };
 
 /// The variables that the framework sets and the bindings read. They have the same names and types
@@ -22,7 +24,10 @@ use crate::{
 pub mod globals {
     use core::ptr;
 
-    use crate::{_WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC};
+    use crate::{
+        _WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC,
+        function_table::{COPIED, TABLE},
+    };
 
     /// The number of functions in the table. The bindings use it as the table's length with every
     /// framework version, so it is initialized statically.
@@ -31,7 +36,8 @@ pub mod globals {
     pub static mut WdfStructureCount: ULONG = 0;
     table! {
         /// The framework's function table.
-        pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
+        pub static mut WdfFunctions: *const WDFFUNC =
+            if COPIED == 0 { ptr::null() } else { TABLE.0.get().cast_const().cast() };
     }
     /// The framework's globals for the driver.
     pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
@@ -79,14 +85,6 @@ const _: () = {
     assert!(mem::offset_of!(BindInfo, structure_table) == 80);
 };
 
-/// Memory that the entry code shares with the loader and the framework. They use it only during
-/// calls from the entry code; such calls are sequential, on system threads.
-struct Shared<T>(UnsafeCell<T>);
-
-// SAFETY: the system loads and unloads a driver on one thread at a time, and nothing else accesses
-// the variables of this type.
-unsafe impl<T> Sync for Shared<T> {}
-
 /// The capacity, in characters, of the copy of the registry path.
 const PATH_LENGTH: usize = 260;
 
@@ -126,8 +124,12 @@ static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
         // The framework does not read this field.
         build: 0,
     },
-    function_count: crate::_WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG,
-    function_table: (&raw mut globals::WdfFunctions).cast(),
+    function_count: _WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG,
+    function_table: if COPIED == 0 {
+        (&raw mut globals::WdfFunctions).cast()
+    } else {
+        TABLE.0.get().cast()
+    },
     module: ptr::null_mut(),
     minimum_version_required: &raw const MINIMUM_VERSION,
     client_version_higher_than_framework: &raw mut globals::WdfClientVersionHigherThanFramework,

@@ -19,6 +19,8 @@ include!(concat!(env!("OUT_DIR"), "/table.rs"));
 
 #[cfg(all(driver_model__driver_type = "KMDF", not(feature = "suppress-wdk-linking")))]
 pub mod driver_entry;
+#[cfg(all(driver_model__driver_type = "KMDF", not(feature = "suppress-wdk-linking")))]
+mod function_table;
 // Documenting every item would repeat the WDK's headers.
 #[doc(hidden)]
 mod generated;

@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
-use syn::{
-    Arm, Attribute, Expr, ExprMethodCall, Field, FieldValue, ImplItem, Item, ItemImpl, ItemUse,
-    Local, Macro, Meta, Path, Stmt, Token, TraitItem, Variant, Visibility, parse::Parser as _,
-    punctuated::Punctuated, spanned::Spanned as _, visit, visit::Visit,
-};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use quote::ToTokens as _;
+use syn::{Expr, Item, ItemUse, Token, Visibility, parse::Parser as _, punctuated::Punctuated};
 
 use super::{
     methods::Methods,
     names::Found,
-    tree::{Crate, Id, Name, attributes, is_for_tests, used},
+    tree::{Crate, Id, Name, used},
 };
 
 /// For each module, the modules that it uses, with the location of the first use.
@@ -30,7 +27,7 @@ pub struct Place {
 impl Crate {
     /// Returns the edges between the modules.
     pub fn edges(&self) -> Edges {
-        let methods = Methods::of(self);
+        let methods = Methods::collect(self);
         let mut edges = vec![BTreeMap::new(); self.modules.len()];
         for id in 0..self.modules.len() {
             let mut finder = Finder {
@@ -41,7 +38,7 @@ impl Crate {
                 found: BTreeMap::new(),
             };
             for item in &self.modules[id].items {
-                finder.visit_item(item);
+                finder.item(item);
             }
             // Alternative modules that `cfg` selects from count as one module.
             let id = self.first_of_name(id);
@@ -147,101 +144,34 @@ impl Finder<'_> {
 
     /// Adds the modules that implement a method. The types of variables and fields are unknown, so
     /// their methods count only if a single type in the crate has a method with that name.
-    fn method(&mut self, call: &ExprMethodCall) {
-        let name = call.method.to_string();
-        let is_self = match &*call.receiver {
-            Expr::Path(receiver) => receiver.path.is_ident("self"),
-            Expr::Field(_) => false,
-            _ => return,
-        };
+    fn method(&mut self, is_self: bool, name: &Ident, arguments: TokenStream) {
+        let text = name.to_string();
         let found = match &self.self_type {
-            Some(of) if is_self => self.methods.of_type(of, &name),
-            Some(_) | None => self.methods.of_any(&name, call.args.len()),
+            Some(of) if is_self => self.methods.of_type(of, &text),
+            Some(_) | None => {
+                let arguments = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(arguments);
+                self.methods.of_any(&text, arguments.map_or(0, |all| all.len()))
+            }
         };
         for module in found {
-            self.add(Some(module), call.method.span().start().line);
+            self.add(Some(module), name.span().start().line);
         }
     }
 
-    /// Adds the modules that the paths in a macro's tokens refer to.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut path = TokenPath::default();
-        // The colons and the dot since the last name.
-        let (mut colons, mut after_dot) = (0, false);
-        for token in tokens {
-            match token {
-                TokenTree::Ident(name) => {
-                    if colons != 2 {
-                        self.end(&mut path);
-                        path.line = name.span().start().line;
-                        path.is_other = after_dot;
-                    } else if path.names.is_empty() {
-                        // `::name` belongs to another crate.
-                        path.is_other = true;
-                    }
-                    path.names.push(name.to_string());
-                    (colons, after_dot) = (0, false);
-                }
-                TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
-                TokenTree::Punct(mark) => {
-                    self.end(&mut path);
-                    // Two dots are a range, and the range's end is a separate name.
-                    (colons, after_dot) = (0, mark.as_char() == '.' && !after_dot);
-                }
-                TokenTree::Group(group) => {
-                    self.end(&mut path);
-                    // Names in the braces of a `use` are not separate paths.
-                    if colons != 2 || group.delimiter() != Delimiter::Brace {
-                        self.tokens(group.stream());
-                    }
-                    (colons, after_dot) = (0, false);
-                }
-                TokenTree::Literal(_) => {
-                    self.end(&mut path);
-                    (colons, after_dot) = (0, false);
-                }
+    /// Adds the modules that an item uses.
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Use(item) => self.import(item),
+            Item::Impl(implementation) => {
+                self.self_type = self.all.type_of(self.id, implementation);
+                self.tokens(item.to_token_stream());
+                self.self_type = None;
             }
-        }
-        self.end(&mut path);
-    }
-
-    /// Adds a complete path from a macro's tokens.
-    fn end(&mut self, path: &mut TokenPath) {
-        let path = std::mem::take(path);
-        if !path.is_other {
-            self.path(&path.names, path.line);
-        }
-    }
-}
-
-/// Adds the modules of the methods that an expression in a macro calls; paths are found in the
-/// tokens.
-struct Calls<'f, 'a>(&'f mut Finder<'a>);
-
-impl<'ast> Visit<'ast> for Calls<'_, '_> {
-    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
-        self.0.method(call);
-        visit::visit_expr_method_call(self, call);
-    }
-}
-
-/// A path in a macro's tokens.
-#[derive(Default)]
-struct TokenPath {
-    names: Vec<String>,
-    line: usize,
-    /// True if the path is a field, a method, or a name in another crate.
-    is_other: bool,
-}
-
-impl<'ast> Visit<'ast> for Finder<'_> {
-    fn visit_item(&mut self, item: &'ast Item) {
-        if !is_for_tests(attributes(item)) {
-            visit::visit_item(self, item);
+            _ => self.tokens(item.to_token_stream()),
         }
     }
 
-    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+    fn import(&mut self, item: &ItemUse) {
         let is_reexport = !matches!(item.vis, Visibility::Inherited);
         for used in used(item) {
             let found = self.all.resolve(self.id, &used.path);
@@ -253,114 +183,74 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
     }
 
-    fn visit_path(&mut self, path: &'ast Path) {
-        if path.leading_colon.is_none() {
-            let names: Vec<String> =
-                path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-            self.path(&names, path.span().start().line);
+    /// Adds the modules that the paths and the calls of methods in tokens refer to.
+    fn tokens(&mut self, tokens: TokenStream) {
+        let mut path = TokenPath::default();
+        // The colons and the dot since the last name, and the name before the dot.
+        let (mut colons, mut after_dot, mut receiver) = (0, false, None);
+        let mut tokens = tokens.into_iter().peekable();
+        while let Some(token) = tokens.next() {
+            match token {
+                TokenTree::Ident(name) => {
+                    if colons != 2 {
+                        self.end(&mut path);
+                        path.line = name.span().start().line;
+                        path.is_other = after_dot;
+                    } else if path.names.is_empty() {
+                        // `::name` belongs to another crate.
+                        path.is_other = true;
+                    }
+                    if let (true, Some(of), Some(TokenTree::Group(arguments))) =
+                        (after_dot, &receiver, tokens.peek())
+                        && arguments.delimiter() == Delimiter::Parenthesis
+                    {
+                        self.method(*of == "self", &name, arguments.stream());
+                        receiver = None;
+                    } else {
+                        receiver = Some(name.to_string());
+                    }
+                    path.names.push(name.to_string());
+                    (colons, after_dot) = (0, false);
+                }
+                TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
+                TokenTree::Punct(mark) => {
+                    self.end(&mut path);
+                    // Two dots are a range, and the range's end is a separate name.
+                    (colons, after_dot) = (0, mark.as_char() == '.' && !after_dot);
+                    receiver = receiver.filter(|_| after_dot);
+                }
+                TokenTree::Group(group) => {
+                    self.end(&mut path);
+                    // Names in the braces of a `use` are not separate paths, and a visibility uses nothing.
+                    let is_visibility = receiver.as_deref() == Some("pub");
+                    if !is_visibility && (colons != 2 || group.delimiter() != Delimiter::Brace) {
+                        self.tokens(group.stream());
+                    }
+                    (colons, after_dot, receiver) = (0, false, None);
+                }
+                TokenTree::Literal(_) => {
+                    self.end(&mut path);
+                    (colons, after_dot, receiver) = (0, false, None);
+                }
+            }
         }
-        visit::visit_path(self, path);
+        self.end(&mut path);
     }
 
-    fn visit_macro(&mut self, invoked: &'ast Macro) {
-        self.visit_path(&invoked.path);
-        self.tokens(invoked.tokens.clone());
-        // Tokens that are expressions, like `format!`'s, can call methods.
-        let expressions = Punctuated::<Expr, Token![,]>::parse_terminated;
-        for expression in expressions.parse2(invoked.tokens.clone()).iter().flatten() {
-            Calls(self).visit_expr(expression);
-        }
-    }
-
-    fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
-        let outer = self.self_type.take();
-        self.self_type = self.all.type_of(self.id, item);
-        visit::visit_item_impl(self, item);
-        self.self_type = outer;
-    }
-
-    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
-        self.method(call);
-        visit::visit_expr_method_call(self, call);
-    }
-
-    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
-        match &attribute.meta {
-            Meta::List(list) => self.tokens(list.tokens.clone()),
-            Meta::Path(_) | Meta::NameValue(_) => {}
-        }
-    }
-
-    // `pub(in crate::a)` uses nothing.
-    fn visit_visibility(&mut self, _: &'ast Visibility) {}
-
-    fn visit_impl_item(&mut self, item: &'ast ImplItem) {
-        let attributes: &[Attribute] = match item {
-            ImplItem::Const(item) => &item.attrs,
-            ImplItem::Fn(item) => &item.attrs,
-            ImplItem::Type(item) => &item.attrs,
-            ImplItem::Macro(item) => &item.attrs,
-            _ => &[],
-        };
-        if !is_for_tests(attributes) {
-            visit::visit_impl_item(self, item);
-        }
-    }
-
-    fn visit_trait_item(&mut self, item: &'ast TraitItem) {
-        let attributes: &[Attribute] = match item {
-            TraitItem::Const(item) => &item.attrs,
-            TraitItem::Fn(item) => &item.attrs,
-            TraitItem::Type(item) => &item.attrs,
-            TraitItem::Macro(item) => &item.attrs,
-            _ => &[],
-        };
-        if !is_for_tests(attributes) {
-            visit::visit_trait_item(self, item);
+    /// Adds a complete path.
+    fn end(&mut self, path: &mut TokenPath) {
+        let path = std::mem::take(path);
+        if !path.is_other {
+            self.path(&path.names, path.line);
         }
     }
+}
 
-    fn visit_field(&mut self, field: &'ast Field) {
-        if !is_for_tests(&field.attrs) {
-            visit::visit_field(self, field);
-        }
-    }
-
-    fn visit_field_value(&mut self, field: &'ast FieldValue) {
-        if !is_for_tests(&field.attrs) {
-            visit::visit_field_value(self, field);
-        }
-    }
-
-    fn visit_variant(&mut self, variant: &'ast Variant) {
-        if !is_for_tests(&variant.attrs) {
-            visit::visit_variant(self, variant);
-        }
-    }
-
-    fn visit_arm(&mut self, arm: &'ast Arm) {
-        if !is_for_tests(&arm.attrs) {
-            visit::visit_arm(self, arm);
-        }
-    }
-
-    fn visit_local(&mut self, local: &'ast Local) {
-        if !is_for_tests(&local.attrs) {
-            visit::visit_local(self, local);
-        }
-    }
-
-    fn visit_stmt(&mut self, statement: &'ast Stmt) {
-        let attributes: &[Attribute] = match statement {
-            Stmt::Macro(statement) => &statement.attrs,
-            Stmt::Expr(Expr::Call(call), _) => &call.attrs,
-            Stmt::Expr(Expr::MethodCall(call), _) => &call.attrs,
-            Stmt::Expr(Expr::Block(block), _) => &block.attrs,
-            Stmt::Expr(Expr::If(branch), _) => &branch.attrs,
-            Stmt::Expr(..) | Stmt::Local(_) | Stmt::Item(_) => &[],
-        };
-        if !is_for_tests(attributes) {
-            visit::visit_stmt(self, statement);
-        }
-    }
+/// A path in tokens.
+#[derive(Default)]
+struct TokenPath {
+    names: Vec<String>,
+    line: usize,
+    /// True if the path is a field, a method, or a name in another crate.
+    is_other: bool,
 }

@@ -6,7 +6,7 @@ use syn::{ImplItem, Item, ItemImpl, TraitItem, Type};
 
 use super::{
     names::Found,
-    tree::{Crate, Id, is_for_tests},
+    tree::{Crate, Id},
 };
 
 /// The inherent functions, methods and constants of a crate's types.
@@ -28,7 +28,7 @@ struct Method {
 
 impl Methods {
     /// Collects the names in all modules of a crate.
-    pub fn of(all: &Crate) -> Self {
+    pub fn collect(all: &Crate) -> Self {
         let mut found = Self { by_name: BTreeMap::new(), of_traits: BTreeSet::new() };
         for id in 0..all.modules.len() {
             for item in &all.modules[id].items {
@@ -53,17 +53,15 @@ impl Methods {
             return;
         };
         for item in &item.items {
-            let (name, attributes, parameters) = match item {
-                ImplItem::Fn(item) => (&item.sig.ident, &item.attrs, item.sig.inputs.len()),
-                ImplItem::Const(item) => (&item.ident, &item.attrs, 0),
+            let (name, parameters) = match item {
+                ImplItem::Fn(item) => (&item.sig.ident, item.sig.inputs.len()),
+                ImplItem::Const(item) => (&item.ident, 0),
                 _ => continue,
             };
-            if !is_for_tests(attributes) {
-                let types = self.by_name.entry(name.to_string()).or_default();
-                let method = types.entry(of.clone()).or_default();
-                method.modules.insert(id);
-                method.arguments = parameters.saturating_sub(1);
-            }
+            let types = self.by_name.entry(name.to_string()).or_default();
+            let method = types.entry(of.clone()).or_default();
+            method.modules.insert(id);
+            method.arguments = parameters.saturating_sub(1);
         }
     }
 

@@ -75,20 +75,6 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask modules`: prints every cycle.
-pub fn run() -> Result<()> {
-    for target in targets()? {
-        let modules = Crate::read(&target.file, &root())
-            .with_context(|| format!("cannot read the modules of {}", target.name))?;
-        let cycles = shown(&modules);
-        println!("{}: {} cycles", target.name, cycles.len());
-        for cycle in cycles {
-            println!("{cycle}");
-        }
-    }
-    check()
-}
-
 /// Returns the crates of all workspaces, except tests, examples and build scripts.
 pub fn targets() -> Result<Vec<Target>> {
     const KINDS: [&str; 5] = ["lib", "rlib", "cdylib", "proc-macro", "bin"];

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use driver_build::files;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use syn::{
     Attribute, Item, ItemUse, Meta, UseTree, Visibility, parse::Parser as _, spanned::Spanned,
 };
@@ -136,21 +137,17 @@ impl Reader<'_> {
 
     /// Reads a module's file; its child modules' files are in `folder`.
     fn file(&mut self, id: Id, file: &Path, folder: &Path) -> Result<()> {
-        let parsed = syn::parse_file(&(self.text)(file)?).map_err(|error| {
+        let fail = |error: syn::Error| {
             let start = error.span().start();
             anyhow::anyhow!("{}:{}: {error}", self.name(file), start.line)
-        })?;
-        if is_for_tests(&parsed.attrs) {
-            return Ok(());
-        }
+        };
+        let tokens = syn::parse_str::<TokenStream>(&(self.text)(file)?).map_err(fail)?;
+        let parsed = syn::parse2::<syn::File>(without_tests(tokens)).map_err(fail)?;
         self.items(id, parsed.items, file, folder)
     }
 
     fn items(&mut self, id: Id, items: Vec<Item>, file: &Path, folder: &Path) -> Result<()> {
         for item in items {
-            if is_for_tests(attributes(&item)) {
-                continue;
-            }
             match item {
                 Item::Mod(module) => self.module(id, module, file, folder)?,
                 Item::Use(item) => {
@@ -221,7 +218,7 @@ impl Reader<'_> {
     /// Adds an exported macro to the names of the crate's root.
     fn export(&mut self, id: Id, item: &Item) {
         let Item::Macro(item) = item else { return };
-        let is_exported = has_attribute(&item.attrs, "macro_export");
+        let is_exported = item.attrs.iter().any(|one| one.path().is_ident("macro_export"));
         let Some(name) = item.ident.as_ref().filter(|_| is_exported && id != ROOT) else {
             return;
         };
@@ -271,14 +268,80 @@ pub fn used(item: &ItemUse) -> Vec<Used> {
     found
 }
 
-/// Returns true for attributes that restrict an item to tests.
-pub fn is_for_tests(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        let path = attribute.path();
-        path.is_ident("test")
-            || path.is_ident("cfg")
-                && attribute.parse_args::<Meta>().is_ok_and(|predicate| needs_test(&predicate))
-    })
+/// Removes what is only for tests: the items, statements, fields, arms and arguments below an attribute that
+/// says so, and all of a file or block with an inner one.
+fn without_tests(tokens: TokenStream) -> TokenStream {
+    let mut kept = Vec::new();
+    let mut tokens = tokens.into_iter().peekable();
+    // The place of the first attribute of the current item.
+    let mut start = 0;
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(mark) if mark.as_char() == '#' => {
+                let inner = tokens
+                    .next_if(|one| matches!(one, TokenTree::Punct(mark) if mark.as_char() == '!'));
+                let Some(TokenTree::Group(attribute)) = tokens.peek() else {
+                    kept.push(TokenTree::Punct(mark));
+                    kept.extend(inner);
+                    continue;
+                };
+                if !syn::parse2::<Meta>(attribute.stream()).is_ok_and(|meta| is_for_tests(&meta)) {
+                    kept.push(TokenTree::Punct(mark));
+                    kept.extend(inner);
+                    kept.extend(tokens.next());
+                    continue;
+                }
+                if inner.is_some() {
+                    return TokenStream::new();
+                }
+                kept.truncate(start);
+                tokens.next();
+                skip_item(&mut tokens);
+            }
+            TokenTree::Group(group) => {
+                let mut inside = Group::new(group.delimiter(), without_tests(group.stream()));
+                inside.set_span(group.span());
+                kept.push(TokenTree::Group(inside));
+            }
+            token => kept.push(token),
+        }
+        start = kept.len();
+    }
+    kept.into_iter().collect()
+}
+
+/// Skips the rest of what an attribute is about: an item ends with its braces or a semicolon; other things also
+/// end with a comma.
+fn skip_item(tokens: &mut impl Iterator<Item = TokenTree>) {
+    const WITH_BRACES: [&str; 7] = ["fn", "mod", "impl", "struct", "enum", "trait", "extern"];
+    const WITH_SEMICOLON: [&str; 5] = ["use", "const", "static", "type", "let"];
+    let (mut is_item, mut has_semicolon) = (false, false);
+    for token in tokens {
+        match token {
+            TokenTree::Ident(word) if WITH_BRACES.iter().any(|one| word == one) => {
+                (is_item, has_semicolon) = (true, false);
+            }
+            TokenTree::Ident(word) if WITH_SEMICOLON.iter().any(|one| word == one) => {
+                (is_item, has_semicolon) = (true, !is_item);
+            }
+            TokenTree::Punct(mark) if mark.as_char() == ';' => return,
+            TokenTree::Punct(mark) if mark.as_char() == ',' && !is_item => return,
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && !has_semicolon => {
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns true for an attribute that restricts an item to tests.
+fn is_for_tests(attribute: &Meta) -> bool {
+    match attribute {
+        Meta::List(list) if list.path.is_ident("cfg") => {
+            list.parse_args::<Meta>().is_ok_and(|predicate| needs_test(&predicate))
+        }
+        other => other.path().is_ident("test"),
+    }
 }
 
 /// Returns true for a `cfg` predicate that holds only in tests.
@@ -315,7 +378,7 @@ fn named_file(attributes: &[Attribute]) -> Result<Option<PathBuf>> {
 }
 
 /// Returns the names that an item defines in its module.
-pub fn defined(item: &Item) -> Vec<String> {
+fn defined(item: &Item) -> Vec<String> {
     let name = match item {
         Item::Const(item) => &item.ident,
         Item::Enum(item) => &item.ident,
@@ -323,50 +386,19 @@ pub fn defined(item: &Item) -> Vec<String> {
         Item::Static(item) => &item.ident,
         Item::Struct(item) => &item.ident,
         Item::Trait(item) => &item.ident,
-        Item::TraitAlias(item) => &item.ident,
         Item::Type(item) => &item.ident,
         Item::Union(item) => &item.ident,
         Item::Macro(item) => return item.ident.iter().map(ToString::to_string).collect(),
         Item::ForeignMod(item) => {
-            return item
-                .items
-                .iter()
-                .filter_map(|item| match item {
-                    syn::ForeignItem::Fn(item) => Some(item.sig.ident.to_string()),
-                    syn::ForeignItem::Static(item) => Some(item.ident.to_string()),
-                    syn::ForeignItem::Type(item) => Some(item.ident.to_string()),
-                    _ => None,
-                })
-                .collect();
+            let name = |item: &syn::ForeignItem| match item {
+                syn::ForeignItem::Fn(item) => Some(item.sig.ident.to_string()),
+                syn::ForeignItem::Static(item) => Some(item.ident.to_string()),
+                syn::ForeignItem::Type(item) => Some(item.ident.to_string()),
+                _ => None,
+            };
+            return item.items.iter().filter_map(name).collect();
         }
         _ => return Vec::new(),
     };
     vec![name.to_string()]
-}
-
-/// Returns true if the attributes include one with this name.
-pub fn has_attribute(attributes: &[Attribute], name: &str) -> bool {
-    attributes.iter().any(|attribute| attribute.path().is_ident(name))
-}
-
-/// Returns an item's attributes.
-pub fn attributes(item: &Item) -> &[Attribute] {
-    match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::ExternCrate(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::ForeignMod(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::TraitAlias(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        Item::Union(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
-    }
 }

@@ -98,7 +98,7 @@ impl RecordHeader {
     #[must_use]
     pub fn parse(record: &[u8]) -> Option<Self> {
         let c = Cursor::new(record);
-        let form = layout::Form::of(record)?;
+        let form = layout::Form::recognize(record)?;
         let size = pointer_size(form, record, PointerSize::Eight);
         match form {
             layout::Form::System => Self::kernel(c, Form::System, size),
@@ -114,7 +114,7 @@ impl RecordHeader {
     /// Reads the header of a record of a trace. If the record does not imply a pointer size, the
     /// trace's applies.
     #[must_use]
-    pub fn of(record: &RecordRef<'_>) -> Option<Self> {
+    pub fn from_record(record: &RecordRef<'_>) -> Option<Self> {
         let header = Self::parse(record.bytes)?;
         Some(Self { pointer_size: record.pointer_size(), ..header })
     }

@@ -234,7 +234,7 @@ pub fn decode_with(header: RecordHeader, record: &[u8]) -> Option<Record> {
 /// trace's applies.
 #[must_use]
 pub fn decode_record(record: &RecordRef<'_>) -> Option<Record> {
-    decode_with(RecordHeader::of(record)?, record.bytes)
+    decode_with(RecordHeader::from_record(record)?, record.bytes)
 }
 
 /// Returns the classes with known layouts.
@@ -325,7 +325,7 @@ fn event_of(record: &RecordRef<'_>) -> Option<(&'static Event, RecordHeader, usi
         Some((RecordHeader::of_event(&event), start))
     });
     let header = of_event.or_else(|| {
-        let header = RecordHeader::of(record)?;
+        let header = RecordHeader::from_record(record)?;
         Some((header, header.payload))
     });
     let (header, start) = header?;

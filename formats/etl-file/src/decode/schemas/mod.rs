@@ -213,7 +213,7 @@ impl Collector {
 
     /// Takes a record: its header and payload, without padding. Ignores records without a schema.
     pub fn record(&mut self, record: &[u8]) {
-        match Form::of(record) {
+        match Form::recognize(record) {
             Some(Form::Classic) => self.classic(record),
             Some(Form::Event32 | Form::Event64) => self.event(record),
             _ => {}

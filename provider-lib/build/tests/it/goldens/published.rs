@@ -82,8 +82,8 @@ fn counts(name: &str, manifest: &Manifest) -> Counts {
                 continue;
             };
             counts.declared += 1;
-            let wanted = Presentation::of(manifest, provider, event);
-            let found = Presentation::of(&declared, other, same);
+            let wanted = Presentation::for_event(manifest, provider, event);
+            let found = Presentation::for_event(&declared, other, same);
             if found.has_template_of(&wanted) {
                 counts.same += 1;
             } else {

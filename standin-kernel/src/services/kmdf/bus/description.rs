@@ -2,7 +2,7 @@
 //! only the driver's callbacks can copy and free.
 
 use crate::{
-    ground::{NtResult, NtStatus, arena::Block, framework_abi::ChildListConfig},
+    ground::{NtResult, NtStatus, abi::ChildListConfig, arena::Block},
     services::kmdf::state::framework::Context,
 };
 
@@ -34,16 +34,17 @@ const fn callbacks(config: &ChildListConfig, kind: Kind) -> (u32, [u64; 3]) {
         Kind::Identification => (
             config.identification_description_size,
             [
-                config.identification_description_copy,
-                config.identification_description_duplicate,
-                config.identification_description_cleanup,
+                config.evt_child_list_identification_description_copy,
+                config.evt_child_list_identification_description_duplicate,
+                config.evt_child_list_identification_description_cleanup,
             ],
         ),
         Kind::Address => (
             config.address_description_size,
             [
-                config.address_description_copy, config.address_description_duplicate,
-                config.address_description_cleanup,
+                config.evt_child_list_address_description_copy,
+                config.evt_child_list_address_description_duplicate,
+                config.evt_child_list_address_description_cleanup,
             ],
         ),
     }
@@ -93,18 +94,18 @@ pub fn copy(
     config: &ChildListConfig,
     kind: Kind,
     from: u64,
-    to: u64,
+    destination: u64,
 ) -> NtResult {
-    check(context, config, kind, to)?;
+    check(context, config, kind, destination)?;
     let (size, [copy, ..]) = callbacks(config, kind);
     if copy == 0 {
-        context.write_bytes(to, &bytes_of(context, from, size));
+        context.write_bytes(destination, &bytes_of(context, from, size));
     } else {
         let name = match kind {
             Kind::Identification => "EvtChildListIdentificationDescriptionCopy",
             Kind::Address => "EvtChildListAddressDescriptionCopy",
         };
-        context.call_driver(name, copy, [list, from, to]);
+        context.call_driver(name, copy, [list, from, destination]);
     }
     Ok(())
 }
@@ -135,7 +136,7 @@ pub fn is_same(
     first: u64,
     second: u64,
 ) -> bool {
-    let compare = config.identification_description_compare;
+    let compare = config.evt_child_list_identification_description_compare;
     if compare == 0 {
         let size = config.identification_description_size;
         return bytes_of(context, first, size) == bytes_of(context, second, size);

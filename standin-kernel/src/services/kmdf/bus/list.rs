@@ -1,18 +1,6 @@
 //! Dynamic child lists. A child is identified by its identification description.
 
 use super::{
-    super::{
-        device::{
-            init::{Inits, allocate_init},
-            pnp::start_stack,
-        },
-        object::{self, create, give, read_attributes},
-        state::{
-            device::{DeviceData, DeviceInit},
-            framework::{Context, Data, Entries, ObjectRoutine},
-        },
-        work::{Work, WorkKind, queue_work},
-    },
     children::{Child, ChildState, with_child},
     description::{self, Description, Kind},
     pdo_init,
@@ -22,9 +10,21 @@ use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{
         NtResult, NtStatus,
-        abi::ObjectAttributes,
-        framework_abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo},
+        abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo, ObjectAttributes},
         opaque::{ChildAddress, ChildIdentification},
+    },
+    services::kmdf::{
+        device::{
+            init::{Inits, allocate_init},
+            pnp::start_stack,
+        },
+        lifetime,
+        lifetime::{create, give, read_attributes},
+        state::{
+            device::{DeviceData, DeviceInit},
+            framework::{Context, Data, Entries, ObjectRoutine},
+        },
+        work::{Work, WorkKind, queue_work},
     },
 };
 
@@ -91,7 +91,7 @@ fn check(config: &ChildListConfig) -> NtResult {
     let smallest = 4;
     let is_valid = config.identification_description_size >= smallest
         && (config.address_description_size == 0 || config.address_description_size >= smallest)
-        && config.create_device != 0
+        && config.evt_child_list_create_device != 0
         && config.identification_description_size <= description::MAX_SIZE
         && config.address_description_size <= description::MAX_SIZE;
     is_valid.then_some(()).ok_or(NtStatus::INVALID_PARAMETER)
@@ -160,15 +160,14 @@ fn list_create(
     attributes: At<ObjectAttributes>,
     list: Out<ChildListData>,
 ) -> NtResult {
-    let is_function =
-        device.with(context, |device| !device.is_control() && device.init.child_of.is_none());
+    let is_control = device.with(context, |device| device.is_control());
     let config = config.read(context);
     let attributes = read_attributes(context, attributes.0);
     let made = check(&config).and_then(|()| {
-        if is_function {
-            make(context, device.0, config, attributes.as_ref())
-        } else {
+        if is_control {
             Err(NtStatus::INVALID_DEVICE_REQUEST)
+        } else {
+            make(context, device.0, config, attributes.as_ref())
         }
     });
     give(context, made, list.0)
@@ -180,7 +179,8 @@ fn get_device(context: &Context, list: Handle<ChildListData>) -> Handle<DeviceDa
 
 /// Asks the driver to scan for children after the device has started.
 fn scan(context: &Context, list: u64) {
-    let callback = context.with::<ChildListData, _>(list, |list| list.config.scan_for_children);
+    let callback =
+        context.with::<ChildListData, _>(list, |list| list.config.evt_child_list_scan_for_children);
     if callback != 0 {
         context.call_driver("EvtChildListScanForChildren", callback, [list]);
     }
@@ -291,6 +291,8 @@ fn add_or_update(
     description::check(context, &config, Kind::Identification, id.0)?;
     if !address.is_null() {
         description::check(context, &config, Kind::Address, address.0)?;
+    } else if config.address_description_size != 0 {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let is_new = add(context, list.0, &config, id.0, address.0)?;
     Ok(if is_new { NtStatus::SUCCESS } else { NtStatus::OBJECT_NAME_EXISTS })
@@ -346,9 +348,14 @@ fn update_as_missing(
     let config = list.with(context, |list| list.config);
     description::check(context, &config, Kind::Identification, id.0)?;
     let number = find(context, list.0, id.0).ok_or(NtStatus::NO_SUCH_DEVICE)?;
-    with_entry(context, list.0, number, |entry| entry.is_missing = true);
-    report(context, list.0);
+    mark_entry_missing(context, list.0, number);
     Ok(())
+}
+
+/// Reports a child of a list missing.
+pub fn mark_entry_missing(context: &Context, list: u64, number: u64) {
+    with_entry(context, list, number, |entry| entry.is_missing = true);
+    report(context, list);
 }
 
 fn update_all_as_present(context: &Context, list: Handle<ChildListData>) {
@@ -402,8 +409,9 @@ fn clean_up_entry(context: &Context, list: u64, config: &ChildListConfig, entry:
 
 /// Asks the driver to create a child's device. If the driver fails, the child is removed.
 fn create_child(context: &Context, list: u64, number: u64) {
-    let (device, callback) =
-        context.with::<ChildListData, _>(list, |list| (list.device, list.config.create_device));
+    let (device, callback) = context.with::<ChildListData, _>(list, |list| {
+        (list.device, list.config.evt_child_list_create_device)
+    });
     let Some(id) = with_entry(context, list, number, |entry| entry.id.address()) else {
         return;
     };
@@ -436,7 +444,7 @@ fn create_child(context: &Context, list: u64, number: u64) {
         return;
     }
     if let Some(child) = created {
-        object::delete(context, child);
+        lifetime::delete(context, child);
     }
     remove_entry(context, list, number);
 }
@@ -491,9 +499,17 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResul
     /// `WdfChildListRetrieveDeviceSuccess` and `WdfChildListRetrieveDeviceNotYetCreated`.
     const CREATED: u32 = 1;
     const NOT_YET: u32 = 2;
+    /// The valid `WDF_RETRIEVE_CHILD_FLAGS`.
+    const FLAGS: u32 = 7;
     let mut given: ChildListIterator = context.read(iterator);
     if given.size as usize != size_of::<ChildListIterator>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    if given.flags == 0 || given.flags & !FLAGS != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if context.with::<ChildListData, _>(list, |list| list.iterations == 0) {
+        return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let [mut after, ..] = given.reserved;
     let wanted: Option<ChildRetrieveInfo> = context.read_optional(info);
@@ -519,7 +535,7 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResul
             continue;
         }
         if let Some(wanted) = &wanted {
-            let compare = wanted.identification_description_compare;
+            let compare = wanted.evt_child_list_identification_description_compare;
             if compare != 0 && wanted.identification_description != 0 {
                 let same = context.call_driver(
                     "EvtChildListIdentificationDescriptionCompare",

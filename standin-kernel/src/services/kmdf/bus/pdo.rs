@@ -2,11 +2,12 @@
 
 use super::{
     children::{Child, ChildState, StaticChildren, state_of, with_child},
+    list::mark_entry_missing,
     removal::{eject_later, remove_later},
 };
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtResult, NtStatus, framework_abi::ForwardOptions, rule::Rule},
+    ground::{NtResult, NtStatus, abi::ForwardOptions, rule::Rule},
     services::kmdf::{
         io::pass::forget_to_parent,
         state::{
@@ -41,22 +42,27 @@ pub fn parent_of(context: &Context, device: u64) -> u64 {
     })
 }
 
+/// Returns the parent of a child of a bus device, or null for another device.
 fn get_parent(context: &Context, device: Handle<DeviceData>) -> Handle<DeviceData> {
-    Handle::new(parent_of(context, device.0))
+    Handle::new(device.with(context, |device| device.init.child_of.unwrap_or(0)))
 }
 
-/// Reports a static child missing. Children in a dynamic list are reported missing by description
-/// instead.
+/// Reports a child missing.
 fn mark_missing(context: &Context, device: Handle<DeviceData>) -> NtStatus {
-    parent_of(context, device.0);
-    let was_there = with_child(context, device.0, |child| {
-        let is_static = child.listed.is_none();
-        is_static && !core::mem::replace(&mut child.is_missing, true)
-    });
-    if !was_there {
+    let (is_child, is_added) = device
+        .with(context, |device| (device.init.child_of.is_some(), !device.init.is_to_be_added));
+    if !is_child {
         return NtStatus::INVALID_PARAMETER;
     }
-    remove_later(context, device.0);
+    let (listed, was_missing) = with_child(context, device.0, |child| {
+        (child.listed, core::mem::replace(&mut child.is_missing, is_added))
+    });
+    match listed {
+        Some((list, number)) => mark_entry_missing(context, list, number),
+        None if !is_added => return NtStatus::NO_SUCH_DEVICE,
+        None if !was_missing => remove_later(context, device.0),
+        None => {}
+    }
     NtStatus::SUCCESS
 }
 
@@ -84,7 +90,7 @@ fn add_static_child(
         is_new
     });
     if !is_new {
-        return NtStatus::INVALID_PARAMETER;
+        return NtStatus::OBJECT_NAME_EXISTS;
     }
     child.with(context, |child| child.init.is_to_be_added = false);
     queue_work(

@@ -1,22 +1,22 @@
 //! The description of a child before its creation.
 
 use super::children::Child;
-use etl_file::Guid;
-
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, framework_abi::PdoCallbacks},
-    services::{
-        kmdf::{
-            device::init::allocate_init,
-            state::{
-                device::{DeviceData, DeviceInit},
-                framework::{Context, Entries},
-            },
+    ground::{
+        NtResult, NtStatus,
+        abi::{PdoCallbacks, UnicodeString},
+    },
+    services::kmdf::{
+        device::init::allocate_init,
+        object::string::read_text,
+        state::{
+            device::{DeviceData, DeviceInit},
+            framework::{Context, Entries},
         },
-        strings::read_unicode_string,
     },
 };
+use etl_file::Guid;
 
 pub const ENTRIES: Entries = &[
     routine("WdfPdoInitAllocate", allocate),
@@ -40,8 +40,13 @@ struct Texts {
     default: u32,
 }
 
+/// Returns the description of a new child, or null if the parent is not a function device.
 fn allocate(context: &Context, parent: Handle<DeviceData>) -> Handle<DeviceInit> {
-    parent.check(context);
+    let is_function =
+        parent.with(context, |parent| !parent.is_control() && parent.init.child_of.is_none());
+    if !is_function {
+        return Handle::new(0);
+    }
     Handle::new(allocate_init(context, DeviceInit { is_to_be_added: true, ..new(parent.0) }))
 }
 
@@ -70,7 +75,7 @@ fn assign_device_id(
     init: Handle<DeviceInit>,
     id: At<UnicodeString>,
 ) -> NtResult {
-    let id = read_unicode_string(context, id.0);
+    let id = read_text(context, id.0)?;
     change(context, init, |init| {
         init.parts.get::<Child>().has_device_id = true;
         let identity = &mut init.identity;
@@ -84,7 +89,7 @@ fn assign_instance_id(
     init: Handle<DeviceInit>,
     id: At<UnicodeString>,
 ) -> NtResult {
-    let id = read_unicode_string(context, id.0);
+    let id = read_text(context, id.0)?;
     change(context, init, |init| {
         let instance = &mut init.identity.instance;
         let device: Vec<&str> = instance.split('\\').take(2).collect();
@@ -97,7 +102,7 @@ fn assign_instance_id(
 }
 
 fn add_hardware_id(context: &Context, init: Handle<DeviceInit>, id: At<UnicodeString>) -> NtResult {
-    let id = read_unicode_string(context, id.0);
+    let id = read_text(context, id.0)?;
     change(context, init, |init| init.identity.hardware_ids.push(id))
 }
 
@@ -106,7 +111,7 @@ fn add_compatible_id(
     init: Handle<DeviceInit>,
     id: At<UnicodeString>,
 ) -> NtResult {
-    let id = read_unicode_string(context, id.0);
+    let id = read_text(context, id.0)?;
     change(context, init, |init| init.identity.compatible_ids.push(id))
 }
 
@@ -115,7 +120,7 @@ fn assign_container_id(
     init: Handle<DeviceInit>,
     id: At<UnicodeString>,
 ) -> NtResult {
-    let id = read_unicode_string(context, id.0);
+    let id = read_text(context, id.0)?;
     change(context, init, |init| init.identity.container = id)
 }
 
@@ -127,17 +132,13 @@ fn add_device_text(
     location: At<UnicodeString>,
     locale: u32,
 ) -> NtResult {
-    let description = read_unicode_string(context, description.0);
-    let location = read_unicode_string(context, location.0);
+    let description = read_text(context, description.0)?;
+    let location = read_text(context, location.0)?;
     change(context, init, |init| {
         let texts = init.parts.get::<Texts>();
-        if texts.all.iter().any(|(known, ..)| *known == locale) {
-            return Err(NtStatus::OBJECT_NAME_COLLISION);
-        }
         texts.all.push((locale, description, location));
         choose_text(init);
-        Ok(())
-    })?
+    })
 }
 
 fn set_default_locale(context: &Context, init: Handle<DeviceInit>, locale: u32) {
@@ -169,7 +170,7 @@ fn set_event_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: A
     let given: PdoCallbacks = context
         .read_sized(callbacks.0, &[OLD])
         .unwrap_or_else(|size| context.stop_for_size("WDF_PDO_EVENT_CALLBACKS", size));
-    let _ = change(context, init, |init| init.parts.get::<Child>().eject = given.eject);
+    let _ = change(context, init, |init| init.parts.get::<Child>().eject = given.evt_device_eject);
 }
 
 fn allow_forwarding(context: &Context, init: Handle<DeviceInit>) {

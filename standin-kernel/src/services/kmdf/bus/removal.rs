@@ -1,12 +1,10 @@
 //! The removal of children that their drivers report missing or eject.
 
-use super::{
-    super::{
-        device::pnp::{remove_device, surprise_remove},
-        state::{device::DeviceData, framework::Context},
-        work::{Work, WorkKind, queue_work},
-    },
-    children::with_child,
+use super::children::with_child;
+use crate::services::kmdf::{
+    device::pnp::{remove_device, surprise_remove},
+    state::{device::DeviceData, framework::Context},
+    work::{Work, WorkKind, queue_work},
 };
 
 /// Removes a child and its stack after the current step, because its driver reported it missing.

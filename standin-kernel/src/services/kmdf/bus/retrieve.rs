@@ -11,7 +11,7 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::{
         NtResult, NtStatus,
-        framework_abi::{ChildListConfig, ChildRetrieveInfo},
+        abi::{ChildListConfig, ChildRetrieveInfo},
         opaque::{ChildAddress, ChildIdentification},
     },
     services::kmdf::state::device::DeviceData,
@@ -43,7 +43,8 @@ fn retrieve_pdo(
     let config = config_of(context, list.0);
     let mut wanted = info.read(context);
     if wanted.size as usize != size_of::<ChildRetrieveInfo>() {
-        context.stop_for_size("WDF_CHILD_RETRIEVE_INFO", wanted.size);
+        context.warn_of_size("WDF_CHILD_RETRIEVE_INFO", wanted.size);
+        return Handle::new(0);
     }
     let id = wanted.identification_description;
     let is_valid = description::check(context, &config, Kind::Identification, id).is_ok();
@@ -71,13 +72,13 @@ fn retrieve_address(
     context: &Context,
     list: Handle<ChildListData>,
     id: At<ChildIdentification>,
-    to: At<ChildAddress>,
+    address_description: At<ChildAddress>,
 ) -> NtResult {
     let config = config_of(context, list.0);
     description::check(context, &config, Kind::Identification, id.0)?;
-    description::check(context, &config, Kind::Address, to.0)?;
+    description::check(context, &config, Kind::Address, address_description.0)?;
     let number = find(context, list.0, id.0).ok_or(NtStatus::NO_SUCH_DEVICE)?;
-    copy(context, list.0, &config, number, Kind::Address, to.0)
+    copy(context, list.0, &config, number, Kind::Address, address_description.0)
 }
 
 /// Copies a description of a child in a list.
@@ -87,7 +88,7 @@ fn copy(
     config: &ChildListConfig,
     number: u64,
     kind: Kind,
-    to: u64,
+    description: u64,
 ) -> NtResult {
     let found = descriptions(context, list, number).ok_or(NtStatus::NO_SUCH_DEVICE)?;
     let from = match kind {
@@ -95,32 +96,36 @@ fn copy(
         Kind::Address => found.address,
     };
     let from = from.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
-    description::copy(context, list, config, kind, from, to)
+    description::copy(context, list, config, kind, from, description)
 }
 
 /// Returns the list that enumerated a child, and the child's number in the list.
 fn listed(context: &Context, device: u64) -> NtResult<(u64, u64)> {
     parent_of(context, device);
-    with_child(context, device, |child| child.listed).ok_or(NtStatus::INVALID_PARAMETER)
+    with_child(context, device, |child| child.listed).ok_or(NtStatus::INVALID_DEVICE_REQUEST)
 }
 
-fn copy_of_pdo(context: &Context, device: u64, kind: Kind, to: u64) -> NtResult {
+fn copy_of_pdo(context: &Context, device: u64, kind: Kind, description: u64) -> NtResult {
     let (list, number) = listed(context, device)?;
     let config = config_of(context, list);
-    description::check(context, &config, kind, to)?;
-    copy(context, list, &config, number, kind, to)
+    description::check(context, &config, kind, description)?;
+    copy(context, list, &config, number, kind, description)
 }
 
 fn pdo_identification(
     context: &Context,
     device: Handle<DeviceData>,
-    to: At<ChildIdentification>,
+    identification_description: At<ChildIdentification>,
 ) -> NtResult {
-    copy_of_pdo(context, device.0, Kind::Identification, to.0)
+    copy_of_pdo(context, device.0, Kind::Identification, identification_description.0)
 }
 
-fn pdo_address(context: &Context, device: Handle<DeviceData>, to: At<ChildAddress>) -> NtResult {
-    copy_of_pdo(context, device.0, Kind::Address, to.0)
+fn pdo_address(
+    context: &Context,
+    device: Handle<DeviceData>,
+    address_description: At<ChildAddress>,
+) -> NtResult {
+    copy_of_pdo(context, device.0, Kind::Address, address_description.0)
 }
 
 fn pdo_update_address(

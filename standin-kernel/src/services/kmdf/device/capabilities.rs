@@ -3,18 +3,17 @@
 use zerocopy::IntoBytes;
 
 use crate::{
-    execution::routine::{At, Handle, routine},
+    execution::{
+        routine::{At, Handle, routine},
+        strings::read_unicode_string,
+    },
     ground::{
         NtStatus,
-        abi::UnicodeString,
-        framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
+        abi::{BusInformation, PnpCapabilities, PowerCapabilities, UnicodeString},
     },
-    services::{
-        kmdf::state::{
-            device::{DeviceData, FILE_DEVICE_SECURE_OPEN},
-            framework::{Context, Entries},
-        },
-        strings::read_unicode_string,
+    services::kmdf::state::{
+        device::{DeviceData, FILE_DEVICE_SECURE_OPEN},
+        framework::{Context, Entries},
     },
 };
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::framework_abi::DeviceState,
+    ground::abi::DeviceState,
     services::kmdf::{
         state::{
             device::DeviceData,
@@ -86,11 +86,11 @@ fn read_state(context: &Context, address: u64) -> Option<DeviceState> {
     Some(state)
 }
 
-fn get_state(context: &Context, device: Handle<DeviceData>, to: At<DeviceState>) {
+fn get_state(context: &Context, device: Handle<DeviceData>, device_state: At<DeviceState>) {
     let state = device.with(context, |device| device.part::<StateOfDevice>().0);
-    if let Some(given) = read_state(context, to.0) {
+    if let Some(given) = read_state(context, device_state.0) {
         let count = (given.size as usize / 4).saturating_sub(1);
-        for (at, value) in (to.0 + 4..).step_by(4).zip(state.iter().take(count)) {
+        for (at, value) in (device_state.0 + 4..).step_by(4).zip(state.iter().take(count)) {
             context.write(at, value);
         }
     }

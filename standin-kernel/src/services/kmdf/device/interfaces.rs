@@ -7,17 +7,17 @@ use crate::{
     execution::routine::{At, Handle, Memory, routine},
     ground::{
         NtResult, NtStatus,
-        abi::UnicodeString,
-        framework_abi::{Interface, QueryInterfaceConfig},
+        abi::{Interface, QueryInterfaceConfig, UnicodeString},
+        memory_routines,
     },
     services::{
         kmdf::{
+            object::string::{assign, read_optional_text},
             state::{
                 device::{Below, DeviceData},
                 framework::{Context, Entries},
                 text::TextData,
             },
-            text_routines::{assign, read_optional_text},
         },
         managers::plug_and_play::link,
     },
@@ -119,15 +119,22 @@ fn add_query_interface(
 ) -> NtStatus {
     device.check(context);
     let config = config.read(context);
+    context.require(config.interface_type);
+    let (is_control, is_child) =
+        device.with(context, |device| (device.is_control(), device.init.child_of.is_some()));
+    if is_control {
+        return NtStatus::INVALID_DEVICE_REQUEST;
+    }
     if config.size as usize != size_of::<QueryInterfaceConfig>() {
         return NtStatus::INFO_LENGTH_MISMATCH;
     }
     let imports = config.import_interface != 0;
-    // A table or a callback must answer a query. An import requires both.
-    let has_callback = config.process_query_interface_request != 0;
-    if config.interface_type == 0
-        || (config.interface == 0 && !has_callback)
-        || (imports && !has_callback)
+    let asks_parent = config.send_query_to_parent_stack != 0;
+    // Only a child has a parent stack. Without a table, the parent or the callback must answer, and an
+    // import requires a callback.
+    if (asks_parent && !is_child)
+        || (config.interface == 0 && !asks_parent && !imports)
+        || (imports && config.evt_device_process_query_interface_request == 0)
     {
         return NtStatus::INVALID_PARAMETER;
     }
@@ -140,17 +147,31 @@ fn add_query_interface(
         }
         let mut table = vec![0; usize::from(header.size)];
         context.read_into(config.interface, &mut table);
+        // A table has routines that count its users in any case.
+        for routine in table[REFERENCE..REFERENCE + 16].chunks_mut(8) {
+            if routine.iter().all(|byte| *byte == 0) {
+                routine.copy_from_slice(&no_op().to_le_bytes());
+            }
+        }
         Some(table)
     };
     let offer = Offer {
         class: context.read(config.interface_type),
         table,
-        process: config.process_query_interface_request,
-        asks_parent: config.send_query_to_parent_stack != 0,
+        process: config.evt_device_process_query_interface_request,
+        asks_parent,
         imports,
     };
     device.with(context, |device| device.part::<Offers>().0.push(offer));
     NtStatus::SUCCESS
+}
+
+/// The offset of `InterfaceReference` in an `INTERFACE`. `InterfaceDereference` follows it.
+const REFERENCE: usize = 16;
+
+/// Returns the address of a routine that does nothing.
+fn no_op() -> u64 {
+    memory_routines::guards().0
 }
 
 /// A driver's query for a function table.
@@ -177,8 +198,36 @@ fn query_for_interface(
     version: u16,
     data: Memory,
 ) -> NtResult {
-    let below = device.with(context, |device| device.init.below);
-    ask(context, below, Query { class: class.0, table: table.0, size, version, data: data.0 })
+    let is_function =
+        device.with(context, |device| !device.is_control() && device.init.child_of.is_none());
+    context.require(class.0);
+    context.require(table.0);
+    if !is_function {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    ask(
+        context,
+        Below::Device(top_of(context, device.0)),
+        Query { class: class.0, table: table.0, size, version, data: data.0 },
+    )
+}
+
+/// Returns the device at the top of a device's stack.
+fn top_of(context: &Context, mut device: u64) -> u64 {
+    let mut framework = context.framework();
+    let all = framework.all::<DeviceData>();
+    let mut above = |lower| {
+        let is_above = |upper: &DeviceData| {
+            upper.init.child_of.is_none() && upper.init.below == Below::Device(lower)
+        };
+        let found =
+            |one: &&u64| framework.get::<DeviceData>(**one).is_ok_and(|upper| is_above(upper));
+        all.iter().find(found).copied()
+    };
+    while let Some(upper) = above(device) {
+        device = upper;
+    }
+    device
 }
 
 /// Queries a stack, starting at `at`, for a function table.
@@ -250,7 +299,7 @@ fn answer(
     }
     if table.is_some() {
         let exposed: Interface = context.read(query.table);
-        if exposed.interface_reference != 0 {
+        if ![0, no_op()].contains(&exposed.interface_reference) {
             context.call_driver(
                 "InterfaceReference",
                 exposed.interface_reference,

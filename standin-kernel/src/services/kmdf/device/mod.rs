@@ -12,3 +12,4 @@ pub mod relations;
 pub mod routines;
 pub mod settings;
 pub mod wdm;
+pub mod wmi;

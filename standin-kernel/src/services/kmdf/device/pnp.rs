@@ -3,6 +3,7 @@
 use super::{
     capabilities::Capabilities,
     init::{Inits, allocate_init},
+    power_policy,
     properties::GivenProperties,
     wdm::{Offered, create_bus_device},
 };
@@ -10,13 +11,14 @@ use crate::{
     ground::{NtResult, NtStatus, abi::PnpPowerCallbacks, rule::Rule},
     services::{
         kmdf::{
+            binding,
+            binding::DriverData,
             dma::enabler as dma,
-            driver::{self, DriverData},
             interrupt::delivery as interrupts,
             io::power,
-            object::{self, tell},
-            presentation,
-            resource::{Resource, Resources, lists},
+            lifetime,
+            lifetime::tell,
+            resource_lists::{Resource, Resources, lists},
             state::{
                 device::{Below, DeviceData, DeviceInit, Presence},
                 file::{is_in_use, is_open},
@@ -24,6 +26,7 @@ use crate::{
                 request::{EndedRequests, RequestData, describe},
                 target::TargetData,
             },
+            synchronization::presentation,
         },
         managers::{
             device_properties::{CLASS, Identity},
@@ -43,7 +46,7 @@ const D3_FINAL: u64 = 5;
 
 /// Returns whether the driver has an `EvtDriverDeviceAdd` callback.
 pub fn adds_devices(context: &Context, driver_object: u64) -> bool {
-    driver::handle_of(context, driver_object).is_some_and(|driver| {
+    binding::handle_of(context, driver_object).is_some_and(|driver| {
         context.with::<DriverData, _>(driver, |driver| driver.device_add) != 0
     })
 }
@@ -100,7 +103,7 @@ fn identify(context: &Context, driver: u64, offer: &Offer) -> Identity {
 
 /// Offers a device to the driver: calls `EvtDriverDeviceAdd`, then enters D0.
 pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> NtResult<u64> {
-    let Some(driver) = driver::handle_of(context, driver_object) else {
+    let Some(driver) = binding::handle_of(context, driver_object) else {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     };
     let device_add = context.with::<DriverData, _>(driver, |driver| driver.device_add);
@@ -142,7 +145,7 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> NtResu
         return Err(if added.is_success() { NtStatus::INVALID_DEVICE_REQUEST } else { added });
     };
     if !added.is_success() {
-        object::delete(context, device);
+        lifetime::delete(context, device);
         return Err(added);
     }
     start_stack(context, device).inspect_err(|_| clean_up(context, device))?;
@@ -180,13 +183,13 @@ fn power_down(context: &Context, device: u64, reached: Reached) {
         context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
         power::stop_for_power(context, device);
         dma::power_down(context, device);
-        let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
+        let exit = calls.map_or(0, |calls| calls.evt_device_d0_exit_pre_interrupts_disabled);
         let name = "EvtDeviceD0ExitPreInterruptsDisabled";
         call_optional(context, name, exit, [device, D3_FINAL]);
     }
     if reached >= Reached::Powered {
         interrupts::disconnect(context, device);
-        let exit = calls.map_or(0, |calls| calls.d0_exit);
+        let exit = calls.map_or(0, |calls| calls.evt_device_d0_exit);
         call_optional(context, "EvtDeviceD0Exit", exit, [device, D3_FINAL]);
     }
 }
@@ -301,7 +304,7 @@ fn query_remove(context: &Context, device: u64) -> Result<(), Veto> {
     }
     check_holds(context, device)?;
     let calls = pnp_power(context, device).filter(|_| is_started(context, device));
-    let query = calls.map_or(0, |calls| calls.query_remove);
+    let query = calls.map_or(0, |calls| calls.evt_device_query_remove);
     let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
     if status.is_success() { Ok(()) } else { Err(Veto::Driver(status)) }
 }
@@ -319,7 +322,7 @@ pub fn rebalance(context: &Context, device: u64) -> Result<NtStatus, Veto> {
         return Ok(NtStatus::NO_SUCH_DEVICE);
     }
     check_holds(context, device)?;
-    let query = pnp_power(context, device).map_or(0, |calls| calls.query_stop);
+    let query = pnp_power(context, device).map_or(0, |calls| calls.evt_device_query_stop);
     let status = call_optional(context, "EvtDeviceQueryStop", query, [device]);
     if !status.is_success() {
         return Err(Veto::Stop(status));
@@ -350,7 +353,7 @@ fn end_failed(context: &Context, device: u64) {
     for dependent in dependents(context, device) {
         surprise_remove(context, dependent);
     }
-    let surprise = pnp_power(context, device).map_or(0, |calls| calls.surprise_removal);
+    let surprise = pnp_power(context, device).map_or(0, |calls| calls.evt_device_surprise_removal);
     call_optional(context, "EvtDeviceSurpriseRemoval", surprise, [device]);
     for target in targets_on(context, device) {
         tell(context, target, |data| data.device_left());
@@ -379,7 +382,7 @@ pub fn surprise_remove(context: &Context, device: u64) {
     }
     context.with::<DeviceData, _>(device, |device| device.presence = Presence::Removed);
     let calls = pnp_power(context, device).filter(|_| is_started(context, device));
-    let surprise = calls.map_or(0, |calls| calls.surprise_removal);
+    let surprise = calls.map_or(0, |calls| calls.evt_device_surprise_removal);
     call_optional(context, "EvtDeviceSurpriseRemoval", surprise, [device]);
     for target in targets_on(context, device) {
         tell(context, target, |data| data.device_left());
@@ -429,18 +432,18 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
 
 fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
-    let entry = calls.map_or(0, |calls| calls.d0_entry);
-    check(call_optional(context, "EvtDeviceD0Entry", entry, [device, D3]))?;
+    let entry = calls.map_or(0, |calls| calls.evt_device_d0_entry);
+    call_d0_entry(context, device, entry, D3)?;
     *reached = Reached::Powered;
     interrupts::connect(context, device)?;
-    let entry = calls.map_or(0, |calls| calls.d0_entry_post_interrupts);
+    let entry = calls.map_or(0, |calls| calls.evt_device_d0_entry_post_interrupts_enabled);
     let name = "EvtDeviceD0EntryPostInterruptsEnabled";
     check(call_optional(context, name, entry, [device, D3]))?;
     *reached = Reached::Working;
     dma::power_up(context, device)?;
     start_children(context, device);
     enter_d0(context, device);
-    let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
+    let restart = calls.map_or(0, |calls| calls.evt_device_self_managed_io_restart);
     let name = "EvtDeviceSelfManagedIoRestart";
     check(call_optional(context, name, restart, [device]))
 }
@@ -477,6 +480,13 @@ fn start(context: &Context, device: u64) -> NtResult {
     })
 }
 
+fn call_d0_entry(context: &Context, device: u64, entry: u64, from: u64) -> NtResult {
+    power_policy::note_entering_d0(context, device, true);
+    let status = call_optional(context, "EvtDeviceD0Entry", entry, [device, from]);
+    power_policy::note_entering_d0(context, device, false);
+    check(status)
+}
+
 /// Prepares the hardware with its resources, and enters D0.
 fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
@@ -488,13 +498,13 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
         check(call_optional(
             context,
             "EvtDevicePrepareHardware",
-            calls.prepare_hardware,
+            calls.evt_device_prepare_hardware,
             [device, raw, translated],
         ))?;
         // The driver may have created interrupts for resources that it chose.
         interrupts::assign(context, device);
         *reached = Reached::Entered;
-        check(call_optional(context, "EvtDeviceD0Entry", calls.d0_entry, [device, D3_FINAL]))?;
+        call_d0_entry(context, device, calls.evt_device_d0_entry, D3_FINAL)?;
     }
     *reached = Reached::Powered;
     interrupts::connect(context, device)?;
@@ -502,7 +512,7 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
         check(call_optional(
             context,
             "EvtDeviceD0EntryPostInterruptsEnabled",
-            calls.d0_entry_post_interrupts,
+            calls.evt_device_d0_entry_post_interrupts_enabled,
             [device, D3_FINAL],
         ))?;
     }
@@ -514,10 +524,10 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
         core::mem::replace(&mut device.part::<SelfManagedIo>().has_begun, true)
     });
     let (name, begin) = if has_begun {
-        let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
+        let restart = calls.map_or(0, |calls| calls.evt_device_self_managed_io_restart);
         ("EvtDeviceSelfManagedIoRestart", restart)
     } else {
-        let init = calls.map_or(0, |calls| calls.self_managed_io_init);
+        let init = calls.map_or(0, |calls| calls.evt_device_self_managed_io_init);
         ("EvtDeviceSelfManagedIoInit", init)
     };
     check(call_optional(context, name, begin, [device]))
@@ -541,16 +551,16 @@ fn enter_d0(context: &Context, device: u64) {
 /// one that failed.
 fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     let calls = pnp_power(context, device);
-    let suspend = calls.map_or(0, |calls| calls.self_managed_io_suspend);
+    let suspend = calls.map_or(0, |calls| calls.evt_device_self_managed_io_suspend);
     let suspended = call_optional(context, "EvtDeviceSelfManagedIoSuspend", suspend, [device]);
     context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
     power::stop_for_power(context, device);
     dma::power_down(context, device);
-    let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
+    let exit = calls.map_or(0, |calls| calls.evt_device_d0_exit_pre_interrupts_disabled);
     let name = "EvtDeviceD0ExitPreInterruptsDisabled";
     let before = call_optional(context, name, exit, [device, target]);
     interrupts::disconnect(context, device);
-    let exit = calls.map_or(0, |calls| calls.d0_exit);
+    let exit = calls.map_or(0, |calls| calls.evt_device_d0_exit);
     let exited = call_optional(context, "EvtDeviceD0Exit", exit, [device, target]);
     let failed = [exited, before, suspended].into_iter().find(|status| !status.is_success());
     failed.unwrap_or(NtStatus::SUCCESS)
@@ -569,7 +579,7 @@ fn shut_down(context: &Context, device: u64) {
 }
 
 fn release_hardware(context: &Context, device: u64) {
-    let release = pnp_power(context, device).map_or(0, |calls| calls.release_hardware);
+    let release = pnp_power(context, device).map_or(0, |calls| calls.evt_device_release_hardware);
     let translated = lists(context, device).map_or(0, |[_, translated]| translated);
     call_optional(context, "EvtDeviceReleaseHardware", release, [device, translated]);
 }
@@ -578,7 +588,7 @@ fn release_hardware(context: &Context, device: u64) {
 fn flush(context: &Context, device: u64) {
     power::purge_for_removal(context, device, true);
     let calls = pnp_power(context, device).filter(|_| manages_io(context, device));
-    let flush = calls.map_or(0, |calls| calls.self_managed_io_flush);
+    let flush = calls.map_or(0, |calls| calls.evt_device_self_managed_io_flush);
     call_optional(context, "EvtDeviceSelfManagedIoFlush", flush, [device]);
 }
 
@@ -591,10 +601,10 @@ fn manages_io(context: &Context, device: u64) -> bool {
 fn clean_up(context: &Context, device: u64) {
     power::purge_for_removal(context, device, false);
     let calls = pnp_power(context, device).filter(|_| manages_io(context, device));
-    let cleanup = calls.map_or(0, |calls| calls.self_managed_io_cleanup);
+    let cleanup = calls.map_or(0, |calls| calls.evt_device_self_managed_io_cleanup);
     call_optional(context, "EvtDeviceSelfManagedIoCleanup", cleanup, [device]);
     report_requests_left(context, device);
-    object::delete(context, device);
+    lifetime::delete(context, device);
 }
 
 /// Returns whether a device is started. A bus device's child is started together with the stack

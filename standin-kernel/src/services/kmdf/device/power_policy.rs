@@ -4,7 +4,7 @@ use crate::{
     execution::routine::{At, Handle, Memory, routine},
     ground::{
         NtResult, NtStatus,
-        framework_abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
+        abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
         irql::Irql,
     },
     services::kmdf::state::{
@@ -36,6 +36,10 @@ pub struct PowerPolicy {
     owns: Option<bool>,
     /// The number of `WdfDeviceStopIdle` calls that prevent the device from idling.
     stops: u32,
+    /// Set while the driver is in `EvtDeviceD0Entry`.
+    is_entering_d0: bool,
+    /// Set once the driver has chosen who manages the idle timeout; `true` for the system.
+    has_system_timeout: Option<bool>,
 }
 
 fn set_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: At<PowerPolicyCallbacks>) {
@@ -107,7 +111,18 @@ fn assign_idle_settings(
         && (given.idle_caps == CANNOT_WAKE
             || given.power_up_idle_device_on_system_wake == USE_DEFAULT)
         && given.idle_timeout_type <= 2;
-    if is_valid { NtStatus::SUCCESS } else { NtStatus::INVALID_PARAMETER }
+    if !is_valid {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    let is_managed = given.idle_timeout_type != 0;
+    let has_type = size as usize == size_of_val(&given);
+    let chosen = device.with(context, |device| {
+        *device.part::<PowerPolicy>().has_system_timeout.get_or_insert(is_managed)
+    });
+    if has_type && chosen != is_managed {
+        return NtStatus::INVALID_DEVICE_REQUEST;
+    }
+    NtStatus::SUCCESS
 }
 
 fn assign_wake_settings(
@@ -136,16 +151,25 @@ fn stop_idle(context: &Context, device: Handle<DeviceData>, wait: bool) -> NtSta
         context.check_irql(Irql::PASSIVE_LEVEL, "with WaitForD0", "a wait");
     }
     if !owns_policy(context, device.0) {
-        return NtStatus::INVALID_DEVICE_REQUEST;
+        return NtStatus::INVALID_DEVICE_STATE;
     }
-    let in_d0 = device.with(context, |device| {
+    device.with(context, |device| {
         let in_d0 = device.is_in_d0();
-        if in_d0 {
-            device.part::<PowerPolicy>().stops += 1;
+        let policy = device.part::<PowerPolicy>();
+        if !in_d0 && !policy.is_entering_d0 {
+            return NtStatus::POWER_STATE_INVALID;
         }
-        in_d0
+        policy.stops += 1;
+        if in_d0 { NtStatus::SUCCESS } else { NtStatus::PENDING }
+    })
+}
+
+/// Records whether the driver is in `EvtDeviceD0Entry`, in which it can already stop the device from
+/// idling.
+pub fn note_entering_d0(context: &Context, device: u64, is_entering: bool) {
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<PowerPolicy>().is_entering_d0 = is_entering;
     });
-    if in_d0 { NtStatus::SUCCESS } else { NtStatus::POWER_STATE_INVALID }
 }
 
 fn stop_idle_tracked(

@@ -3,18 +3,22 @@
 use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
     execution::routine::{At, Handle, Kind, Memory, Out, routine},
-    ground::{NtResult, NtStatus, abi::ObjectAttributes, framework_abi::DevicePropertyData},
+    ground::{
+        NtResult, NtStatus,
+        abi::{DevicePropertyData, ObjectAttributes},
+    },
     services::{
         kmdf::{
-            buffer::{MemoryData, make_filled},
-            object::give,
+            lifetime::give,
+            object::memory::{MemoryData, make_filled},
             state::{
                 device::{DeviceData, DeviceInit},
                 framework::{Context, Entries, Framework},
             },
         },
-        managers::device_properties::{
-            self, Bus, Identity, KeyedProperty, PropertyName, named, of_system,
+        managers::{
+            device_properties,
+            device_properties::{Bus, Identity, KeyedProperty, PropertyName, named, of_system},
         },
     },
 };
@@ -97,7 +101,7 @@ fn of_init(context: &Context, init: u64, property: u32) -> NtResult<Vec<u8>> {
         (init.identity.clone(), given, is_function)
     });
     if !is_function {
-        return Err(NtStatus::INVALID_PARAMETER);
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     find(&identity, &given, &ChildrensBus::default(), property)
 }
@@ -201,7 +205,7 @@ fn keyed_name<T: Described>(
     data: &DevicePropertyData,
 ) -> NtResult<(PropertyName, String)> {
     let instance = T::instance(context, device)?;
-    Ok((named(&instance, context.read(data.key), data.locale)?, instance))
+    Ok((named(&instance, context.read(data.property_key), data.lcid)?, instance))
 }
 
 fn find_keyed<T: Described>(
@@ -249,7 +253,7 @@ fn query_keyed<T: Described>(
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let found = find_keyed(context, device, &data);
-    kind.write(context, found.as_ref().map_or(0, |(its_kind, _)| *its_kind));
+    kind.write(context, found.as_ref().map_or(0, |(property_type, _)| *property_type));
     copy_out(context, found.map(|(_, bytes)| bytes), length, buffer.0, result_length.0)
 }
 
@@ -263,7 +267,7 @@ fn allocate_keyed<T: Described>(
     kind: At<u32>,
 ) -> NtResult {
     let data = read_data(context, data)?;
-    let (its_kind, bytes) = find_keyed(context, device, &data)?;
-    kind.write(context, its_kind);
+    let (property_type, bytes) = find_keyed(context, device, &data)?;
+    kind.write(context, property_type);
     give_memory(context, Ok(bytes), attributes.0, memory.0)
 }

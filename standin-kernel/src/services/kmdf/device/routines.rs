@@ -3,24 +3,26 @@
 use std::collections::hash_map::Entry;
 
 use super::pnp::surprise_remove;
-use etl_file::Guid;
-
 use crate::{
     execution::routine::{At, Handle, routine},
     ground::{NtResult, NtStatus, abi::UnicodeString},
-    services::kmdf::{
-        driver::DriverData,
-        io::pass,
-        state::{
-            device::{DeviceData, DeviceInterface, device_of, queue_of},
-            framework::{Context, Entries},
-            queue::QueueData,
-            request::RequestData,
+    services::{
+        kmdf::{
+            binding::DriverData,
+            io::pass,
+            object::string::{read_optional_text, read_text},
+            state::{
+                device::{DeviceData, DeviceInterface, device_of, queue_of},
+                framework::{Context, Entries},
+                queue::QueueData,
+                request::RequestData,
+            },
+            work::{Work, WorkKind, queue_work},
         },
-        text_routines::{read_optional_text, read_text},
-        work::{Work, WorkKind, queue_work},
+        ntoskrnl::ob::{namespace, namespace::Target},
     },
 };
+use etl_file::Guid;
 
 pub const ENTRIES: Entries = &[
     routine("WdfDeviceCreateDeviceInterface", create_interface),
@@ -58,16 +60,19 @@ fn create_link(context: &Context, device: Handle<DeviceData>, name: At<UnicodeSt
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let name = read_text(context, name.0)?;
-    device.with(context, |device| {
-        if !device.links.is_empty() {
+    let target = device.with(context, |device| {
+        if device.link.is_some() {
             return Err(NtStatus::INVALID_DEVICE_REQUEST);
         }
         if device.is_control() && device.init.name.is_none() {
             return Err(NtStatus::INVALID_DEVICE_STATE);
         }
-        device.links.push(name);
-        Ok(())
-    })
+        let own = device.init.assigned_name();
+        Ok(Target::new(own.unwrap_or(&device.init.identity.physical_name)))
+    })?;
+    let link = namespace::link_device(&mut context.ntoskrnl(), &name, target)?;
+    device.with(context, |device| device.link = Some((name, link)));
+    Ok(())
 }
 
 fn get_default_queue(context: &Context, device: Handle<DeviceData>) -> Handle<QueueData> {
@@ -118,7 +123,7 @@ fn configure_dispatching(
     }
     let handles = queue.with(context, |queue| queue.handles(request_type));
     let is_own = device_of(context, queue.0) == Some(device.0);
-    device.with(context, |device| {
+    let status = device.with(context, |device| {
         let is_default = request_type != CREATE && device.default_queue == Some(queue.0);
         if !is_own {
             NtStatus::INVALID_DEVICE_REQUEST
@@ -136,7 +141,11 @@ fn configure_dispatching(
                 Entry::Occupied(_) => NtStatus::WDF_BUSY,
             }
         }
-    })
+    });
+    if status.is_success() {
+        queue.with(context, |queue| queue.is_routed = true);
+    }
+    status
 }
 
 /// Declares the device failed. After the current step, the kernel treats it as removed by surprise.

@@ -2,7 +2,7 @@
 
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtStatus, framework_abi::RemoveLockOptions},
+    ground::{NtStatus, abi::RemoveLockOptions},
     services::kmdf::state::{
         device::{DeviceData, DeviceInit},
         framework::{Context, Entries},

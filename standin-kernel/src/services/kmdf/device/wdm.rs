@@ -6,10 +6,13 @@ use zerocopy::IntoBytes;
 
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{abi::DriverObject, framework_abi::DeviceObject, memory},
+    ground::{
+        abi::{DeviceObject, DriverObject},
+        memory,
+    },
     services::{
         kmdf::{
-            driver::{DriverData, handle_of, object_of},
+            binding::{DriverData, handle_of, object_of},
             state::{
                 device::{Below, DeviceData, FILE_DEVICE_SECURE_OPEN},
                 device_object::{Object, Objects, bus_object, fill, foreign, own, update},
@@ -19,6 +22,7 @@ use crate::{
             },
         },
         managers::bus_driver::BusDriver,
+        ntoskrnl::ob::namespace,
     },
 };
 
@@ -117,12 +121,12 @@ pub fn attach(context: &Context, device: u64) {
     if lower != 0 {
         update(lower, |lower| lower.attached_device = address);
     }
-    if let Ok(mut its_driver) = memory::read::<DriverObject>(driver) {
+    if let Ok(mut driver_object) = memory::read::<DriverObject>(driver) {
         update(address, |object| {
-            object.next_device = its_driver.device_object;
+            object.next_device = driver_object.device_object;
         });
-        its_driver.device_object = address;
-        fill(driver, its_driver.as_bytes());
+        driver_object.device_object = address;
+        fill(driver, driver_object.as_bytes());
     }
     {
         let mut framework = context.framework();
@@ -137,13 +141,18 @@ pub fn attach(context: &Context, device: u64) {
     });
 }
 
-/// Removes a device's `DEVICE_OBJECT` from its stack and from its driver's list. Called before the
-/// device is deleted.
+/// Deletes a device's symbolic link and name, and removes its `DEVICE_OBJECT` from its stack and from
+/// its driver's list. Called before the device is deleted.
 fn detach(context: &Context, device: u64) {
+    let link = context.with::<DeviceData, _>(device, |device| device.link.take());
+    if let Some((_, link)) = link {
+        namespace::delete_link(&mut context.ntoskrnl(), link);
+    }
     if foreign(context, device).is_some() {
         return;
     }
     let address = own(context, device);
+    namespace::remove(&mut context.ntoskrnl(), address);
     let lower = lower_object(context, device);
     if lower != 0 {
         update(lower, |lower| {

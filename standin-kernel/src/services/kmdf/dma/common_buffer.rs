@@ -5,9 +5,9 @@ use super::{
     enabler::EnablerData,
 };
 use crate::{
-    ground::{NtResult, NtStatus, arena::Block, framework_abi::CommonBufferConfig},
+    ground::{NtResult, NtStatus, abi::CommonBufferConfig, arena::Block},
     services::kmdf::{
-        object::{create, read_attributes},
+        lifetime::{create, read_attributes},
         state::framework::{Context, Data, ObjectRoutine},
     },
 };
@@ -55,7 +55,7 @@ pub fn make(
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let attributes = read_attributes(context, attributes);
-    if attributes.is_some_and(|attributes| attributes.parent != 0) {
+    if attributes.is_some_and(|attributes| attributes.parent_object != 0) {
         return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
     }
     let alignment = alignment.max(PAGE);

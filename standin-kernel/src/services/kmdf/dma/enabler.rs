@@ -1,9 +1,9 @@
 //! DMA enablers: the properties of a device's DMA adapter, and its power callbacks.
 
 use crate::{
-    ground::{NtResult, NtStatus, framework_abi::DmaEnablerConfig},
+    ground::{NtResult, NtStatus, abi::DmaEnablerConfig},
     services::kmdf::{
-        object::{create, read_attributes},
+        lifetime::{create, read_attributes},
         state::{
             device::device_of,
             framework::{Context, Data},
@@ -92,7 +92,7 @@ pub fn make(context: &Context, device: u64, config: u64, attributes: u64) -> NtR
     /// The profiles with 64 address lines.
     const WITH_64: [u32; 3] = [PACKET_64, 4, 6];
     let attributes = read_attributes(context, attributes);
-    let parent = attributes.map_or(0, |attributes| attributes.parent);
+    let parent = attributes.map_or(0, |attributes| attributes.parent_object);
     if parent != 0 && device_of(context, parent) != Some(device) {
         return Err(NtStatus::WDF_OBJECT_ATTRIBUTES_INVALID);
     }
@@ -147,10 +147,10 @@ pub fn power_up(context: &Context, device: u64) -> NtResult {
             data.is_powered = true;
             data.config
         });
-        notify(context, enabler, "EvtDmaEnablerFill", config.fill)?;
-        notify(context, enabler, "EvtDmaEnablerEnable", config.enable)?;
+        notify(context, enabler, "EvtDmaEnablerFill", config.evt_dma_enabler_fill)?;
+        notify(context, enabler, "EvtDmaEnablerEnable", config.evt_dma_enabler_enable)?;
         let name = "EvtDmaEnablerSelfManagedIoStart";
-        notify(context, enabler, name, config.self_managed_io_start)?;
+        notify(context, enabler, name, config.evt_dma_enabler_self_managed_io_start)?;
     }
     Ok(())
 }
@@ -164,9 +164,10 @@ pub fn power_down(context: &Context, device: u64) {
         });
         if was_powered {
             let name = "EvtDmaEnablerSelfManagedIoStop";
-            let _ = notify(context, enabler, name, config.self_managed_io_stop);
-            let _ = notify(context, enabler, "EvtDmaEnablerDisable", config.disable);
-            let _ = notify(context, enabler, "EvtDmaEnablerFlush", config.flush);
+            let _ = notify(context, enabler, name, config.evt_dma_enabler_self_managed_io_stop);
+            let _ =
+                notify(context, enabler, "EvtDmaEnablerDisable", config.evt_dma_enabler_disable);
+            let _ = notify(context, enabler, "EvtDmaEnablerFlush", config.evt_dma_enabler_flush);
         }
     }
 }

@@ -9,13 +9,14 @@ use crate::{
     execution::routine::{At, Callback, Handle, Memory, Out, routine},
     ground::{
         NtResult, NtStatus,
-        abi::ObjectAttributes,
-        framework_abi::{CommonBufferConfig, DmaEnablerConfig, DmaSystemProfileConfig, Mdl},
+        abi::{
+            CommonBufferConfig, DmaEnablerConfig, DmaSystemProfileConfig, Mdl, ObjectAttributes,
+        },
         irql::Irql,
     },
     services::kmdf::{
         io::irp::mdl_of,
-        object::give,
+        lifetime::give,
         state::{
             device::DeviceData,
             framework::{Context, Entries},

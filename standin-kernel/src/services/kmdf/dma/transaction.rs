@@ -8,13 +8,13 @@ use super::{
 use crate::{
     ground::{
         NtResult, NtStatus,
+        abi::{Mdl, ScatterGatherElement, ScatterGatherList},
         arena::Block,
-        framework_abi::{Mdl, ScatterGatherElement, ScatterGatherList},
         irql::Irql,
         rule::Rule,
     },
     services::kmdf::{
-        object::{create, hold, read_attributes, release},
+        lifetime::{create, hold, read_attributes, release},
         state::framework::{Context, Data, ObjectRoutine},
     },
 };
@@ -81,7 +81,7 @@ pub fn make(context: &Context, enabler: u64, attributes: u64) -> NtResult<u64> {
         (data.is_system(), data.requires_single_transfer())
     });
     let attributes = read_attributes(context, attributes);
-    if attributes.is_some_and(|attributes| attributes.parent != 0) {
+    if attributes.is_some_and(|attributes| attributes.parent_object != 0) {
         return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
     }
     if is_system {
@@ -312,9 +312,7 @@ fn map(context: &Context, found: &[(u64, u64)]) -> Result<(Block, Vec<u64>), NtS
         address,
         &ScatterGatherList {
             number_of_elements: u32::try_from(found.len()).unwrap_or(u32::MAX),
-            padding_0: 0,
-            reserved: 0,
-            elements: [],
+            ..Default::default()
         },
     );
     let places = (address + head as u64..).step_by(size_of::<ScatterGatherElement>());
@@ -322,10 +320,9 @@ fn map(context: &Context, found: &[(u64, u64)]) -> Result<(Block, Vec<u64>), NtS
         context.write(
             place,
             &ScatterGatherElement {
-                address: *start,
+                address: start.cast_signed(),
                 length: u32::try_from(*length).unwrap_or(u32::MAX),
-                padding_0: 0,
-                reserved: 0,
+                ..Default::default()
             },
         );
     }

@@ -7,10 +7,10 @@ use super::{
 use crate::{
     ground::{NtResult, NtStatus, irql::Irql},
     services::kmdf::{
-        presentation,
-        resource::{Resource, Resources},
+        deferred::timer::queue_dpc,
+        resource_lists::{Resource, Resources},
         state::{device::DeviceData, framework::Context},
-        timer::queue_dpc,
+        synchronization::presentation,
         work::{Work, WorkKind, queue_work},
     },
 };
@@ -75,7 +75,7 @@ pub fn connect(context: &Context, device: u64) -> NtResult {
 pub fn enable(context: &Context, interrupt: u64) -> NtResult {
     let (callback, device) = context.with::<InterruptData, _>(interrupt, |data| {
         data.is_connected = true;
-        (data.config.enable, data.device)
+        (data.config.evt_interrupt_enable, data.device)
     });
     call_locked(context, interrupt, "EvtInterruptEnable", callback, device).inspect_err(|_| {
         context.with::<InterruptData, _>(interrupt, |data| data.is_connected = false);
@@ -95,7 +95,7 @@ pub fn disconnect(context: &Context, device: u64) {
 pub fn disable(context: &Context, interrupt: u64) {
     let (callback, device) = context.with::<InterruptData, _>(interrupt, |data| {
         data.is_connected = false;
-        (data.config.disable, data.device)
+        (data.config.evt_interrupt_disable, data.device)
     });
     let _ = call_locked(context, interrupt, "EvtInterruptDisable", callback, device);
 }
@@ -136,7 +136,7 @@ pub fn raise(context: &Context, device: u64, number: usize) -> NtResult<bool> {
     let interrupt = interrupts.get(number).copied().ok_or(NtStatus::INVALID_PARAMETER)?;
     let (routine, line) = context.with::<InterruptData, _>(interrupt, |data| {
         let line = data.line.filter(|_| data.is_connected);
-        (data.config.isr, line)
+        (data.config.evt_interrupt_isr, line)
     });
     let line = line.ok_or(NtStatus::INVALID_DEVICE_STATE)?;
     acquire(context, interrupt);
@@ -155,7 +155,7 @@ fn run_dpc(context: &Context, interrupt: u64) {
     let found = context
         .framework()
         .get::<InterruptData>(interrupt)
-        .map(|data| (data.config.dpc, data.associated, data.serialization));
+        .map(|data| (data.config.evt_interrupt_dpc, data.associated, data.serialization));
     if let Ok((callback, associated, lock)) = found {
         let before = context.raise_irql(Irql::DISPATCH_LEVEL);
         presentation::locked(context, lock, || {
@@ -168,7 +168,8 @@ fn run_dpc(context: &Context, interrupt: u64) {
 /// Queues the interrupt's work item for a system thread. Returns `false` if the work item was
 /// already queued.
 pub fn queue_interrupt_work(context: &Context, interrupt: u64) -> bool {
-    let routine = context.with::<InterruptData, _>(interrupt, |data| data.config.work_item);
+    let routine =
+        context.with::<InterruptData, _>(interrupt, |data| data.config.evt_interrupt_work_item);
     queue_work(
         context,
         Work { kind: WorkKind::Interrupt, routine, handle: interrupt, run: run_work },
@@ -179,7 +180,7 @@ fn run_work(context: &Context, interrupt: u64) {
     let found = context
         .framework()
         .get::<InterruptData>(interrupt)
-        .map(|data| (data.config.work_item, data.associated, data.serialization));
+        .map(|data| (data.config.evt_interrupt_work_item, data.associated, data.serialization));
     if let Ok((callback, associated, lock)) = found {
         presentation::locked(context, lock, || {
             context.call_driver("EvtInterruptWorkItem", callback, [interrupt, associated])

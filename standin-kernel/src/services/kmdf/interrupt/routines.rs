@@ -9,20 +9,19 @@ use crate::{
     execution::routine::{At, Callback, Handle, Memory, Out, routine},
     ground::{
         NtResult, NtStatus,
-        abi::ObjectAttributes,
+        abi::{InterruptConfig, InterruptInfo, InterruptPolicy, ObjectAttributes},
         arena::Block,
-        framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
         memory,
         opaque::InterruptObject,
     },
     services::kmdf::{
-        object::{create, give, read_attributes},
-        presentation::serialization,
-        resource::place_of,
+        lifetime::{create, give, read_attributes},
+        resource_lists::place_of,
         state::{
             device::{DeviceData, device_of},
             framework::{Context, Entries},
         },
+        synchronization::presentation::serialization,
     },
 };
 
@@ -60,16 +59,19 @@ fn interrupt_create(
     let made = check_config(context, device.0, config.0).and_then(|(config, chosen)| {
         let attributes = read_attributes(context, attributes.0);
         let associated = attributes
-            .map(|attributes| attributes.parent)
+            .map(|attributes| attributes.parent_object)
             .filter(|parent| *parent != 0)
             .unwrap_or(device.0);
+        if config.automatic_serialization == 0 && associated != device.0 {
+            return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
+        }
         let is_its = context.framework().exists(associated)
             && device_of(context, associated) == Some(device.0);
         if !is_its {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         let is_serialized = config.automatic_serialization != 0;
-        let is_passive = config.passive_handling != 0 || config.work_item != 0;
+        let is_passive = config.passive_handling != 0 || config.evt_interrupt_work_item != 0;
         let data = InterruptData {
             device: device.0,
             associated,
@@ -104,23 +106,29 @@ fn check_config(
     device: u64,
     config: u64,
 ) -> Result<(InterruptConfig, Option<usize>), NtStatus> {
-    let (is_function, is_started) = context.with::<DeviceData, _>(device, |device| {
+    let (is_function, is_prepared, is_started) = context.with::<DeviceData, _>(device, |device| {
         let is_function = !device.is_control() && device.init.child_of.is_none();
-        (is_function, device.is_in_d0())
+        (is_function, device.is_started, device.is_in_d0())
     });
     let config = read_config(context, config)?;
     if !is_function || is_started {
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let is_passive = config.passive_handling != 0;
-    let is_valid = config.isr != 0
-        && (config.dpc == 0 || config.work_item == 0)
+    let is_valid = config.evt_interrupt_isr != 0
+        && (config.evt_interrupt_dpc == 0 || config.evt_interrupt_work_item == 0)
         && (is_passive || config.wait_lock == 0)
         && (!is_passive || config.spin_lock == 0)
         && (is_passive || config.can_wake_device == 0)
-        && (config.interrupt_raw == 0) == (config.interrupt_translated == 0);
+        // The driver learns the resources, and whether they can wake the device, when it prepares the
+        // hardware.
+        && (is_prepared || config.can_wake_device == 0)
+        && (is_prepared || config.interrupt_raw == 0 && config.interrupt_translated == 0);
     if !is_valid {
         return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if is_prepared && (config.interrupt_raw == 0 || config.interrupt_translated == 0) {
+        return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let chosen = if config.interrupt_translated == 0 {
         None
@@ -163,7 +171,7 @@ fn get_info(context: &Context, interrupt: Handle<InterruptData>, info: At<Interr
 }
 
 fn queue_dpc_for_isr(context: &Context, interrupt: Handle<InterruptData>) -> bool {
-    let has_dpc = interrupt.with(context, |data| data.config.dpc != 0);
+    let has_dpc = interrupt.with(context, |data| data.config.evt_interrupt_dpc != 0);
     if !has_dpc {
         context.warn_of_misuse(|| "for an interrupt without EvtInterruptDpc".to_owned());
         return false;
@@ -172,7 +180,7 @@ fn queue_dpc_for_isr(context: &Context, interrupt: Handle<InterruptData>) -> boo
 }
 
 fn queue_work_item_for_isr(context: &Context, interrupt: Handle<InterruptData>) -> bool {
-    let has_item = interrupt.with(context, |data| data.config.work_item != 0);
+    let has_item = interrupt.with(context, |data| data.config.evt_interrupt_work_item != 0);
     if !has_item {
         context.warn_of_misuse(|| "for an interrupt without EvtInterruptWorkItem".to_owned());
         return false;

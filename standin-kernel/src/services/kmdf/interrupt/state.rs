@@ -3,11 +3,11 @@
 use std::thread::ThreadId;
 
 use crate::{
-    ground::{arena::Block, framework_abi::InterruptConfig, irql::Irql},
+    ground::{abi::InterruptConfig, arena::Block, irql::Irql},
     services::kmdf::{
-        presentation::Lock,
+        deferred::timer::forget_dpc,
         state::framework::{Context, Data, ObjectRoutine},
-        timer::forget_dpc,
+        synchronization::presentation::Lock,
         work::{WorkKind, forget_work},
     },
 };

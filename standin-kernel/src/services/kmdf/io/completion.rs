@@ -2,7 +2,7 @@
 
 use super::ending::set_information_of;
 use crate::{
-    ground::framework_abi::CompletionParameters,
+    ground::abi::{CompletionParameters, IoStatusBlock},
     services::kmdf::state::{
         outgoing::{Buffer, Format},
         request::{Completion, RequestData, RequestKind},
@@ -25,6 +25,8 @@ pub fn record(request: &mut RequestData, result: &Completion) {
     let outgoing = &mut request.outgoing;
     outgoing.status = Some(result.status);
     outgoing.parameters = Some(parameters(outgoing.format.as_ref(), result));
+    // The request must be formatted again before it is sent again.
+    outgoing.is_spent = true;
 }
 
 /// Returns the handle and the offset of a buffer's memory object.
@@ -64,7 +66,11 @@ fn parameters(format: Option<&Format>, result: &Completion) -> CompletionParamet
     CompletionParameters {
         size: u32::try_from(size_of::<CompletionParameters>()).unwrap_or(u32::MAX),
         kind,
-        io_status: [u64::from(result.status.bits()), result.information],
+        io_status: IoStatusBlock {
+            status: result.status.bits(),
+            information: result.information,
+            ..Default::default()
+        },
         parameters,
     }
 }

@@ -18,7 +18,7 @@ pub struct Callbacks(pub HashMap<u8, (u64, u64)>);
 pub fn call(context: &Context, device: u64, request: u64, major: u8) -> bool {
     let callback = context
         .with::<DeviceData, _>(device, |device| device.part::<Callbacks>().0.get(&major).copied());
-    let Some((routine, its_context)) = callback else {
+    let Some((routine, driver_context)) = callback else {
         return false;
     };
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
@@ -27,7 +27,7 @@ pub fn call(context: &Context, device: u64, request: u64, major: u8) -> bool {
         _ => 0,
     };
     let irp = irp_of(context, request);
-    let arguments = [device, u64::from(major), 0, u64::from(code), its_context, irp, request];
+    let arguments = [device, u64::from(major), 0, u64::from(code), driver_context, irp, request];
     context.call_driver("EvtDeviceWdmIrpDispatch", routine, arguments);
     true
 }

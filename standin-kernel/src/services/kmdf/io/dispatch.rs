@@ -4,13 +4,13 @@ use super::ending;
 use crate::{
     ground::{NtStatus, abi::IoQueueConfig, irql::Irql},
     services::kmdf::{
-        presentation,
+        deferred::timer::queue_dpc,
         state::{
             framework::Context,
             queue::{Event, QueueData},
             request::{RequestData, RequestKind},
         },
-        timer::queue_dpc,
+        synchronization::presentation,
         work::{Work, WorkKind, queue_work},
     },
 };
@@ -127,25 +127,25 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
         (data.kind(), data.input_length(), data.output_length(), data.is_empty())
     });
     let (name, callback, arguments) = match kind {
-        RequestKind::Read => ("EvtIoRead", config.io_read, [queue, request, output, 0, 0]),
-        RequestKind::Write => ("EvtIoWrite", config.io_write, [queue, request, input, 0, 0]),
+        RequestKind::Read => ("EvtIoRead", config.evt_io_read, [queue, request, output, 0, 0]),
+        RequestKind::Write => ("EvtIoWrite", config.evt_io_write, [queue, request, input, 0, 0]),
         RequestKind::DeviceControl { code } => (
             "EvtIoDeviceControl",
-            config.io_device_control,
+            config.evt_io_device_control,
             [queue, request, output, input, u64::from(code)],
         ),
         RequestKind::InternalDeviceControl { code } => (
             "EvtIoInternalDeviceControl",
-            config.io_internal_device_control,
+            config.evt_io_internal_device_control,
             [queue, request, output, input, u64::from(code)],
         ),
         RequestKind::Create | RequestKind::Cleanup | RequestKind::Close => {
-            ("EvtIoDefault", config.io_default, [queue, request, 0, 0, 0])
+            ("EvtIoDefault", config.evt_io_default, [queue, request, 0, 0, 0])
         }
     };
-    let has_callback = callback != 0 || config.io_default != 0;
+    let has_callback = callback != 0 || config.evt_io_default != 0;
     // The framework completes empty reads and writes unless the driver has requested them.
-    if has_callback && is_empty && config.allow_zero_length == 0 {
+    if has_callback && is_empty && config.allow_zero_length_requests == 0 {
         ending::end(context, request, NtStatus::SUCCESS, Some(0));
         return;
     }
@@ -158,7 +158,7 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
         presentation::call(context, queue, name, callback, arguments);
     } else {
         let arguments = [queue, request];
-        presentation::call(context, queue, "EvtIoDefault", config.io_default, arguments);
+        presentation::call(context, queue, "EvtIoDefault", config.evt_io_default, arguments);
     }
 }
 
@@ -185,7 +185,7 @@ pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
         request.was_presented()
     });
     let is_told = context.with::<QueueData, _>(queue, |queue| {
-        let is_told = was_presented && queue.config.io_canceled_on_queue != 0;
+        let is_told = was_presented && queue.config.evt_io_canceled_on_queue != 0;
         if is_told {
             queue.presented.push(request);
             queue.canceled.push_back(request);

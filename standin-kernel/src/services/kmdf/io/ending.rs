@@ -4,8 +4,9 @@ use super::irp::{forget_irp, information_address};
 use crate::{
     ground::{NtStatus, memory, rule::Rule},
     services::kmdf::{
-        buffer::MemoryData,
-        object::{self, tell},
+        lifetime,
+        lifetime::tell,
+        object::memory::MemoryData,
         state::{
             framework::Context,
             queue::QueueData,
@@ -108,7 +109,7 @@ pub fn release_format(context: &Context, request: u64) {
     let buffers = [format.input, format.output];
     for buffer in buffers.iter().chain(format.others.iter().flatten()) {
         if let Some((memory, _)) = buffer.memory {
-            object::release(context, memory);
+            lifetime::release(context, memory);
         }
     }
 }
@@ -192,8 +193,8 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
         }
     }
     let is_disposing = context.framework().is_disposing(handle);
-    let is_later = !is_disposing && object::must_wait(context, handle);
-    let begins = !is_later && object::empty(context, handle);
+    let is_later = !is_disposing && lifetime::must_wait(context, handle);
+    let begins = !is_later && lifetime::empty(context, handle);
     if begins && !is_forgotten {
         must_not_be_referenced(context, handle);
     }
@@ -210,9 +211,9 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
         tell(context, queue, |data| data.request_ended());
     }
     if is_later {
-        object::delete_later(context, handle);
+        lifetime::delete_later(context, handle);
     } else if begins {
-        object::end(context, handle);
+        lifetime::end(context, handle);
     }
     if let Some(file) = file {
         tell(context, file, |data| data.request_ended());

@@ -12,7 +12,7 @@ use crate::{
             queue::{Notify, QueueData},
             request::{RequestData, describe},
         },
-        wait,
+        synchronization::wait,
     },
 };
 
@@ -35,7 +35,7 @@ impl Data for QueueData {
     const REQUEST_ENDED: Option<ObjectRoutine> = Some(dispatch_later);
 
     fn is_frameworks(&self) -> bool {
-        self.is_default()
+        self.is_default() || self.is_routed
     }
 }
 

@@ -6,12 +6,11 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::{
     ground::{
+        abi::{Irp, IrpStack, Mdl},
         arena::Block,
-        framework_abi::{Irp, Mdl, StackLocation},
         memory,
     },
     services::{
-        create_parameters::SecurityContext,
         kmdf::{
             file_object,
             state::{
@@ -21,6 +20,7 @@ use crate::{
                 request::{METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind},
             },
         },
+        managers::create_parameters::SecurityContext,
     },
 };
 
@@ -82,23 +82,23 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
     let device = device.map_or(0, |device| own(context, device));
     let file = context.with::<RequestData, _>(request, |request| request.file);
     let file = file.map_or(0, |file| file_object::of_file(context, file));
-    let block = Block::zeroed(size_of::<Irp>() + LOCATIONS * size_of::<StackLocation>());
+    let block = Block::zeroed(size_of::<Irp>() + LOCATIONS * size_of::<IrpStack>());
     let address = block.address();
     let stack = address + size_of::<Irp>() as u64;
-    let size = u16::try_from(size_of::<Irp>() + LOCATIONS * size_of::<StackLocation>());
+    let size = u16::try_from(size_of::<Irp>() + LOCATIONS * size_of::<IrpStack>());
     context.with::<RequestData, _>(request, |data| {
         let mut irp = Irp::new_zeroed();
         // IO_TYPE_IRP
         irp.kind = 6;
         irp.size = size.unwrap_or(u16::MAX);
-        irp.io_status = [0, data.information];
+        irp.io_status.information = data.information;
         // The mode is UserMode, unless a driver sent the request.
         irp.requestor_mode = u8::from(data.is_from_user);
         irp.cancel = u8::from(data.cancelled);
         irp.stack_count = 2;
         let current = if data.is_created { 3 } else { 2 };
         irp.current_location = current;
-        let place = stack + (u64::from(current) - 1) * size_of::<StackLocation>() as u64;
+        let place = stack + (u64::from(current) - 1) * size_of::<IrpStack>() as u64;
         irp.tail[STACK] = place;
         irp.tail[THREAD] = data.thread;
         irp.tail[FILE] = file;
@@ -170,8 +170,8 @@ pub fn create_words(data: &mut RequestData) -> [u64; 4] {
 }
 
 /// Returns the stack location of a request that the driver received.
-fn location_of(data: &mut RequestData) -> StackLocation {
-    let mut location = StackLocation::new_zeroed();
+fn location_of(data: &mut RequestData) -> IrpStack {
+    let mut location = IrpStack::new_zeroed();
     let lengths = [data.output_length(), data.input_length()];
     let (major, parameters) = match data.kind {
         RequestKind::Create => (0, create_words(data)),
@@ -215,7 +215,7 @@ pub fn information_address(request: &mut RequestData) -> Option<u64> {
 /// Returns the MDL of a request's buffer. Every call returns the same MDL.
 pub fn mdl_of(request: &mut RequestData, (start, length): (u64, u64)) -> u64 {
     /// `MDL_MAPPED_TO_SYSTEM_VA`, `MDL_PAGES_LOCKED` and `MDL_SOURCE_IS_NONPAGED_POOL`.
-    const FLAGS: u16 = 7;
+    const FLAGS: i16 = 7;
     const PAGE: u64 = 4096;
     let mdls = &mut request.parts.get::<Blocks>().mdls;
     if let Some((_, block)) = mdls.iter().find(|(known, _)| *known == start) {
@@ -226,7 +226,7 @@ pub fn mdl_of(request: &mut RequestData, (start, length): (u64, u64)) -> u64 {
     let size = size_of::<Mdl>() + 8 * usize::try_from(pages).unwrap_or(0);
     let block = Block::zeroed(size);
     let mut mdl = Mdl::new_zeroed();
-    mdl.size = u16::try_from(size).unwrap_or(u16::MAX);
+    mdl.size = i16::try_from(size).unwrap_or(i16::MAX);
     mdl.mdl_flags = FLAGS;
     mdl.mapped_system_va = start;
     mdl.start_va = start - offset;

@@ -13,3 +13,4 @@ pub mod queue_routines;
 pub mod request_routines;
 pub mod retrieve;
 pub mod send;
+pub mod wdm_dispatch;

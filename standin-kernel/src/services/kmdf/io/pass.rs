@@ -12,8 +12,9 @@ use super::{
 use crate::{
     ground::{NtResult, NtStatus, arena::Block},
     services::kmdf::{
-        object::{self, tell},
-        presentation,
+        deferred::timer::clear_deadline,
+        lifetime,
+        lifetime::tell,
         state::{
             device::{Below, DeviceData, Presence, device_of, queue_for, queue_of},
             file::FileData,
@@ -23,10 +24,11 @@ use crate::{
             request::{
                 Completion, IoRequest, METHOD_IN_DIRECT, METHOD_MASK, RequestData, RequestKind,
             },
-            simulated::{self, Given},
+            simulated,
+            simulated::Given,
             target::TargetData,
         },
-        timer::clear_deadline,
+        synchronization::presentation,
     },
 };
 
@@ -137,7 +139,7 @@ fn enter_create(context: &Context, device: u64, request: u64) {
     let file = context.with::<RequestData, _>(request, |request| request.file.unwrap_or(0));
     let (config, handle) = context
         .with::<DeviceData, _>(device, |device| (device.file_config(), device.handle_of(file)));
-    let callback = config.map_or(0, |(config, _)| config.create);
+    let callback = config.map_or(0, |(config, _)| config.evt_device_file_create);
     if callback != 0 {
         context.with::<RequestData, _>(request, RequestData::set_presented);
         let arguments = [device, request, handle];
@@ -166,7 +168,7 @@ pub fn pass_down(context: &Context, device: u64, request: u64) {
 
 /// Sends a request to a device and forgets it. The request's queue can then present the next
 /// request.
-pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
+pub fn forget(context: &Context, request: u64, below: Below, file: Option<u64>) {
     let queue = context.with::<RequestData, _>(request, |request| {
         request.outgoing.format = Some(current_format(request));
         request.outgoing.is_forgotten = true;
@@ -177,7 +179,7 @@ pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
     {
         queue.forget(request);
     }
-    deliver(context, request, to, file);
+    deliver(context, request, below, file);
     if let Some(queue) = queue {
         tell(context, queue, |data| data.request_ended());
     }
@@ -281,14 +283,14 @@ fn formatted(context: &Context, request: u64) -> NtResult<IoRequest> {
 
 /// Sends a formatted request to a device. `file` is the file that is open on the device, unless the
 /// request opens the file.
-pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
+pub fn deliver(context: &Context, upper: u64, below: Below, file: Option<u64>) {
     context.with::<RequestData, _>(upper, |request| {
         request.outgoing.phase = Phase::Sent(Lower::Nobody);
         request.outgoing.result = None;
     });
     let answer = match formatted(context, upper) {
         Err(status) => Completion::failure(status),
-        Ok(request) => match to {
+        Ok(request) => match below {
             Below::Bus => Completion::failure(NtStatus::INVALID_DEVICE_REQUEST),
             Below::Simulated(number) => match give_to_simulated(context, number, upper, request) {
                 Given::Answered(completion) => completion,
@@ -442,7 +444,7 @@ fn note_create(context: &Context, request: u64, status: NtStatus) {
     }
     let below = context.with::<FileData, _>(file, |file| core::mem::take(&mut file.below));
     if let Below::Device(lower) = below {
-        object::delete(context, lower);
+        lifetime::delete(context, lower);
     }
 }
 

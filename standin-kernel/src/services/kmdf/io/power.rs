@@ -10,14 +10,13 @@ use crate::{
     execution::routine::{Handle, routine},
     ground::rule::Rule,
     services::kmdf::{
-        presentation,
         state::{
             device::DeviceData,
             framework::{Context, Entries},
             queue::{Power, QueueData},
             request::{RequestData, Stop, describe},
         },
-        wait,
+        synchronization::{presentation, wait},
     },
 };
 
@@ -94,7 +93,7 @@ pub fn resume_for_power(context: &Context, device: u64) {
     for &queue in &queues {
         let resume = context.with::<QueueData, _>(queue, |queue| {
             (queue.power, queue.is_notifying) = (Power::Changing, true);
-            queue.config.io_resume
+            queue.config.evt_io_resume
         });
         for request in presented(context, queue) {
             let is_told = context.is::<RequestData>(request, |request| {
@@ -135,7 +134,7 @@ pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
 fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str) {
     let callback = context.with::<QueueData, _>(queue, |queue| {
         queue.is_notifying = true;
-        queue.config.io_stop
+        queue.config.evt_io_stop
     });
     let held = presented(context, queue);
     for request in &held {

@@ -10,13 +10,13 @@ use crate::{
         abi::{IoQueueConfig, ObjectAttributes},
     },
     services::kmdf::{
-        object::{create_from, discard},
-        presentation,
+        lifetime::{create_from, discard},
         state::{
             device::{DeviceData, get_device},
             framework::{Context, Entries},
             queue::{MANUAL, Notify, PARALLEL, Power, QueueData, check},
         },
+        synchronization::presentation,
     },
 };
 
@@ -35,7 +35,7 @@ fn read_config(context: &Context, address: u64) -> Option<IoQueueConfig> {
     let mut config: IoQueueConfig = context.read_sized(address, &OLD).ok()?;
     // Before the limit was introduced, parallel queues had no limit.
     if config.size as usize == OLD[0] && config.dispatch_type == PARALLEL {
-        config.presented_requests = u32::MAX;
+        config.settings = u32::MAX;
     }
     Some(config)
 }
@@ -83,6 +83,7 @@ fn queue_create(
         power: if in_d0 || !is_power_managed { Power::On } else { Power::Off },
         is_notifying: false,
         is_power_managed,
+        is_routed: false,
         is_shut_down: false,
         cancels: false,
         became_ready: false,

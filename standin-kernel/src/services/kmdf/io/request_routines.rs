@@ -194,9 +194,7 @@ fn mark_cancelable_ex(
 /// Makes a request cancelable. Returns whether the request is already canceled or its queue is
 /// being purged.
 fn mark(context: &Context, request: Handle<RequestData>, routine: u64) -> NtResult<bool> {
-    if routine == 0 {
-        context.stop_call(Rule::BadAddress, "without a callback");
-    }
+    context.require(routine);
     must_own(context, request.0);
     must_not_be_cancelable(context, request.0);
     let queue = queue_of(context, request)?;

@@ -9,7 +9,7 @@ use crate::{
     execution::routine::{At, Handle, Out, routine},
     ground::{NtResult, NtStatus, abi::RequestParameters},
     services::kmdf::{
-        object,
+        lifetime,
         state::{
             device::device_of,
             file::FileData,
@@ -46,7 +46,7 @@ fn retrieve(
     })?;
     loop {
         let (waiting, allows_empty) = context.with::<QueueData, _>(queue, |queue| {
-            (queue.waiting.clone(), queue.config.allow_zero_length != 0)
+            (queue.waiting.clone(), queue.config.allow_zero_length_requests != 0)
         });
         let found = waiting.into_iter().find(|request| {
             context.with::<RequestData, _>(*request, |data| is_wanted(*request, data))
@@ -77,8 +77,8 @@ fn retrieve(
 
 /// Stores a request's handle for the driver, or returns the status that explains why there is no
 /// request.
-fn hand_out(context: &Context, found: NtResult<u64>, to: u64) -> NtResult {
-    context.write(to, &found.unwrap_or(0));
+fn hand_out(context: &Context, found: NtResult<u64>, handle: u64) -> NtResult {
+    context.write(handle, &found.unwrap_or(0));
     found.map(|_| ())
 }
 
@@ -142,7 +142,7 @@ fn find_request(
         file.0 == 0 || context.with::<RequestData, _>(*waiting, |data| data.file() == Some(file.0))
     });
     if let Some(found) = found {
-        object::add_reference(context, found);
+        lifetime::add_reference(context, found);
         if !parameters.is_null() {
             fill_parameters(context, found, parameters.0);
         }
@@ -158,12 +158,16 @@ fn take_back(context: &Context, request: u64) -> Option<u64> {
 }
 
 /// `WdfRequestForwardToIoQueue`.
-pub fn forward(context: &Context, request: Handle<RequestData>, to: Handle<QueueData>) -> NtStatus {
-    let accepts = to.with(context, |queue| queue.accepts);
+pub fn forward(
+    context: &Context,
+    request: Handle<RequestData>,
+    destination_queue: Handle<QueueData>,
+) -> NtStatus {
+    let accepts = destination_queue.with(context, |queue| queue.accepts);
     let from = take_back(context, request.0);
     let has_queue = request.with(context, |request| request.has_queue());
-    let goes_elsewhere = device_of(context, request.0) != device_of(context, to.0);
-    if from == Some(to.0) || !has_queue || goes_elsewhere {
+    let goes_elsewhere = device_of(context, request.0) != device_of(context, destination_queue.0);
+    if from == Some(destination_queue.0) || !has_queue || goes_elsewhere {
         return NtStatus::INVALID_DEVICE_REQUEST;
     }
     if !accepts {
@@ -173,14 +177,14 @@ pub fn forward(context: &Context, request: Handle<RequestData>, to: Handle<Queue
         context.with::<QueueData, _>(from, |queue| queue.forget(request.0));
     }
     let is_cancelled = request.with(context, |data| {
-        data.set_queue(to.0);
+        data.set_queue(destination_queue.0);
         data.is_cancelled()
     });
     if is_cancelled {
-        cancel_on_queue(context, to.0, request.0);
+        cancel_on_queue(context, destination_queue.0, request.0);
     } else {
-        to.with(context, |queue| queue.put_last(request.0));
-        dispatch(context, to.0);
+        destination_queue.with(context, |queue| queue.put_last(request.0));
+        dispatch(context, destination_queue.0);
     }
     if let Some(from) = from {
         dispatch(context, from);

@@ -4,9 +4,8 @@ use super::dispatch;
 use crate::{
     ground::{NtResult, NtStatus, arena::Block, memory},
     services::{
-        create_parameters::CreateParameters,
         kmdf::{
-            object::{create, tell},
+            lifetime::{create, tell},
             state::{
                 device::{Below, DeviceData},
                 file::FileData,
@@ -20,7 +19,7 @@ use crate::{
                 text::TextData,
             },
         },
-        parts::Parts,
+        managers::{create_parameters::CreateParameters, module_states::ModuleStates},
     },
 };
 
@@ -92,7 +91,7 @@ pub fn make(
         is_in_caller_context: false,
         upper: None,
         outgoing: Outgoing::default(),
-        parts: Parts::default(),
+        parts: ModuleStates::default(),
         process: context.identity().process,
         queue: None,
         file,

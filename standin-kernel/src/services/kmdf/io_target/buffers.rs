@@ -3,11 +3,11 @@
 use crate::{
     ground::{
         NtResult, NtStatus,
-        framework_abi::{Mdl, MemoryDescriptor, MemoryOffset},
+        abi::{Mdl, MemoryDescriptor, MemoryOffset},
     },
     services::kmdf::{
-        buffer::MemoryData,
-        object::hold,
+        lifetime::hold,
+        object::memory::MemoryData,
         state::{framework::Context, outgoing::Buffer},
     },
 };
@@ -47,7 +47,7 @@ pub fn of_descriptor(context: &Context, address: u64) -> NtResult<Buffer> {
         return Ok(Buffer::default());
     }
     let descriptor: MemoryDescriptor = context.read(address);
-    let [first, second] = descriptor.value;
+    let [first, second] = descriptor.u;
     let low = second & 0xFFFF_FFFF;
     match descriptor.kind {
         BUFFER | MDL | HANDLE if first == 0 => Err(NtStatus::INVALID_PARAMETER),
@@ -62,7 +62,7 @@ pub fn of_descriptor(context: &Context, address: u64) -> NtResult<Buffer> {
 /// pool.
 fn of_mdl(context: &Context, address: u64, length: u64) -> NtResult<Buffer> {
     /// `MDL_MAPPED_TO_SYSTEM_VA` and `MDL_SOURCE_IS_NONPAGED_POOL`.
-    const MAPPED: u16 = 0x5;
+    const MAPPED: i16 = 0x5;
     let mdl: Mdl = context.read(address);
     if mdl.mdl_flags & MAPPED == 0 {
         return Err(NtStatus::INSUFFICIENT_RESOURCES);

@@ -3,10 +3,10 @@
 use super::buffers::{keep, of_memory};
 use crate::{
     execution::routine::{At, Handle, routine},
-    ground::{NtResult, NtStatus, framework_abi::MemoryOffset},
+    ground::{NtResult, NtStatus, abi::MemoryOffset},
     services::kmdf::{
-        buffer::MemoryData,
         io::ending::{must_not_be_under_way, release_format},
+        object::memory::MemoryData,
         state::{
             framework::{Context, Entries},
             outgoing::{Buffer, Format},
@@ -34,6 +34,7 @@ pub fn set_format(context: &Context, request: u64, format: Format) {
     release_format(context, request);
     context.with::<RequestData, _>(request, |request| {
         request.outgoing.format = Some(format);
+        request.outgoing.is_spent = false;
     });
 }
 

@@ -8,3 +8,4 @@ pub mod requests;
 pub mod routines;
 pub mod submit;
 pub mod synchronous;
+pub mod usb;

@@ -6,20 +6,25 @@ use super::{
     submit::{send_now, wait_for},
 };
 use crate::{
-    execution::routine::{At, Handle, routine},
+    execution::{
+        routine::{At, Handle, routine},
+        strings::units,
+    },
     ground::{
-        NtResult, NtStatus, abi::UnicodeString, framework_abi::TargetOpenParameters, rule::Rule,
+        NtResult, NtStatus,
+        abi::{TargetOpenParameters, UnicodeString},
+        rule::Rule,
     },
     services::{
-        create_parameters::CreateParameters,
         kmdf::{
             device::wdm::{Owner, owner},
-            file::{close_file, create_file_by},
+            file_opening::{close_file, create_file_by},
             io::{
                 pass::deliver,
                 send::{cancel_below, deliver_result},
             },
-            object::{self, create},
+            lifetime,
+            lifetime::create,
             state::{
                 device::{Below, find_device, rest_of_name},
                 file::FileData,
@@ -29,10 +34,10 @@ use crate::{
                 simulated::SimulatedDevices,
                 target::{OpenedByName, RemovalCallbacks, State, TargetData},
             },
-            wait,
+            synchronization::wait,
         },
+        managers::create_parameters::CreateParameters,
         ntoskrnl::ob::namespace,
-        strings::units,
     },
 };
 
@@ -80,7 +85,10 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     let (state, is_open, was_named) = context.with::<TargetData, _>(target, |target| {
         (target.state, target.to.is_some(), target.name.is_some())
     });
-    let callbacks = [given.query_remove, given.remove_canceled, given.remove_complete];
+    let callbacks = [
+        given.evt_io_target_query_remove, given.evt_io_target_remove_canceled,
+        given.evt_io_target_remove_complete,
+    ];
     let has_callbacks = callbacks.iter().any(|callback| *callback != 0);
     let name = given.target_device_name;
     let is_valid = match given.kind {
@@ -117,9 +125,9 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     };
     context.with::<TargetData, _>(target, |data| {
         data.callbacks = RemovalCallbacks {
-            query_remove: given.query_remove,
-            remove_canceled: given.remove_canceled,
-            remove_complete: given.remove_complete,
+            query_remove: given.evt_io_target_query_remove,
+            remove_canceled: given.evt_io_target_remove_canceled,
+            remove_complete: given.evt_io_target_remove_complete,
         };
     });
     begin(context, target, opened);
@@ -231,7 +239,7 @@ fn tell_simulated(
     deliver(context, request, Below::Simulated(number), None);
     wait_for(context, request, None);
     let status = context.with::<RequestData, _>(request, |request| request.outgoing.status);
-    object::delete(context, request);
+    lifetime::delete(context, request);
     Ok(status.unwrap_or(NtStatus::SUCCESS))
 }
 

@@ -10,21 +10,19 @@ use crate::{
     execution::routine::{At, Callback, Handle, Memory, Out, low_half, routine},
     ground::{
         NtResult, NtStatus,
-        abi::{IrpStack, ObjectAttributes},
+        abi::{CompletionParameters, IrpStack, ObjectAttributes, ReuseParameters, SendOptions},
         arena::Block,
-        framework_abi::{CompletionParameters, ReuseParameters, SendOptions, StackLocation},
         rule::Rule,
     },
     services::{
-        create_parameters::CreateParameters,
         kmdf::{
-            driver::driver_of,
+            binding::driver_of,
             io::{
                 ending::{must_not_be_cancelable, must_not_be_under_way, must_own, release_format},
                 pass::{call_routine, current_format, forget},
                 send::cancel_below,
             },
-            object::{create_from, give},
+            lifetime::{create_from, give},
             state::{
                 framework::{Context, Entries},
                 outgoing::{Buffer, Format, Outgoing},
@@ -32,7 +30,7 @@ use crate::{
                 target::TargetData,
             },
         },
-        parts::Parts,
+        managers::{create_parameters::CreateParameters, module_states::ModuleStates},
     },
 };
 
@@ -65,7 +63,7 @@ pub fn created(context: &Context) -> RequestData {
         is_in_caller_context: false,
         upper: None,
         outgoing: Outgoing::default(),
-        parts: Parts::default(),
+        parts: ModuleStates::default(),
         process: context.identity().process,
         queue: None,
         file: None,
@@ -176,7 +174,7 @@ fn format_using_stack_location(
     request: Handle<RequestData>,
     location: At<IrpStack>,
 ) {
-    let location: StackLocation = context.read(location.0);
+    let location: IrpStack = context.read(location.0);
     let own =
         request.with(context, |request| (!request.is_created).then(|| current_format(request)));
     let [first, second, third, fourth] = location.parameters;

@@ -5,8 +5,6 @@ use super::{
     open::{Sent, cancel_sent, fail_queued, send_queued, wait_for_sent},
     submit::must_be_passive,
 };
-use etl_file::Guid;
-
 use crate::{
     execution::{
         kinds::NtObject,
@@ -14,18 +12,17 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{DeviceObject, FileObject, ObjectAttributes},
+        abi::{DeviceObject, FileObject, Interface, ObjectAttributes},
         arena::Block,
-        framework_abi::Interface,
         memory,
     },
     services::kmdf::{
-        buffer::MemoryData,
         device::{
             interfaces::{Query, ask},
             properties::{copy_out, give_memory, of_device},
         },
-        object::{create_from, give},
+        lifetime::{create_from, give},
+        object::memory::MemoryData,
         state::{
             device::{Below, DeviceData},
             device_object::own,
@@ -36,6 +33,7 @@ use crate::{
         },
     },
 };
+use etl_file::Guid;
 
 pub const ENTRIES: Entries = &[
     routine("WdfIoTargetCreate", target_create),
@@ -200,7 +198,7 @@ fn get_file_handle(context: &Context, target: Handle<TargetData>) -> Handle<NtOb
 /// Returns a property of a target's device.
 fn property(context: &Context, target: u64, property: u32) -> NtResult<Vec<u8>> {
     match ends(context, target) {
-        (None, _) => Err(NtStatus::INVALID_DEVICE_STATE),
+        (None, _) => Err(NtStatus::INVALID_DEVICE_REQUEST),
         (Some(Below::Device(device)), _) if context.framework().exists(device) => {
             of_device(context, device, property)
         }

@@ -1,8 +1,9 @@
 //! Sends requests to a target, depending on its state.
 
 use crate::{
-    ground::{NtResult, NtStatus, framework_abi::SendOptions, irql::Irql, rule::Rule},
+    ground::{NtResult, NtStatus, abi::SendOptions, irql::Irql, rule::Rule},
     services::kmdf::{
+        deferred::timer::{reading_of, set_deadline},
         io::{
             ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
             pass,
@@ -14,8 +15,7 @@ use crate::{
             request::{RequestData, describe},
             target::{State, TargetData},
         },
-        timer::{reading_of, set_deadline},
-        wait,
+        synchronization::wait,
     },
 };
 
@@ -47,7 +47,7 @@ pub fn read_options(context: &Context, address: u64) -> NtResult<Options> {
     if given.flags & !VALID_FLAGS != 0 || (forgets && given.flags != SEND_AND_FORGET) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let timeout = given.timeout.cast_signed();
+    let timeout = given.timeout;
     let has_timeout = given.flags & TIMEOUT != 0 && timeout != 0;
     Ok(Options { flags: given.flags, deadline: has_timeout.then(|| reading_of(context, timeout)) })
 }
@@ -68,7 +68,7 @@ pub fn submit(
     }
     let (is_formatted, is_cancelled) = context.with::<RequestData, _>(request, |request| {
         let outgoing = &request.outgoing;
-        (outgoing.format.is_some(), outgoing.is_cancelled)
+        (outgoing.format.is_some() && !outgoing.is_spent, outgoing.is_cancelled)
     });
     if !is_formatted {
         context.warn_of_misuse(|| {

@@ -10,11 +10,12 @@ use crate::{
     execution::routine::{At, Handle, routine},
     ground::{
         NtResult, NtStatus,
-        framework_abi::{MemoryDescriptor, SendOptions},
+        abi::{MemoryDescriptor, SendOptions},
     },
     services::kmdf::{
         io::ending::{must_not_be_under_way, release_format},
-        object::{self, create},
+        lifetime,
+        lifetime::create,
         state::{
             framework::{Context, Entries},
             outgoing::{Buffer, Format},
@@ -57,7 +58,7 @@ fn send(
             .with::<RequestData, _>(own, |request| (request.outgoing.status, request.information))
     });
     if request == 0 {
-        object::delete(context, own);
+        lifetime::delete(context, own);
     } else {
         release_format(context, own);
     }

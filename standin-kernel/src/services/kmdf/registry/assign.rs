@@ -1,19 +1,23 @@
 //! Routines that write and remove values.
 
-use super::keys::id_of;
+use super::keys::{KeyData, id_of};
 use crate::{
     execution::routine::{At, Handle, Memory, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, framework_abi::MemoryOffset},
+    ground::{
+        NtResult, NtStatus,
+        abi::{MemoryOffset, UnicodeString},
+    },
     services::{
         kmdf::{
-            buffer::MemoryData,
-            collection::{CollectionData, items},
-            registry::keys::KeyData,
+            object::{
+                collection::{CollectionData, items},
+                memory::MemoryData,
+                string::read_text,
+            },
             state::{
                 framework::{Context, Entries},
                 text::TextData,
             },
-            text_routines::read_text,
         },
         managers::registry::value::{MAX_VALUE, RegistryValue},
     },

@@ -11,13 +11,13 @@ use crate::{
     },
     services::{
         kmdf::{
-            driver::{DriverData, driver_of},
-            object::{create_from, delete, give},
+            binding::{DriverData, driver_of},
+            lifetime::{create_from, delete, give, read_attributes},
+            object::string::read_text,
             state::{
                 device::{DeviceData, DeviceInit},
                 framework::{Context, Data, Entries, ObjectRoutine},
             },
-            text_routines::read_text,
         },
         managers::registry::{
             paths::{device_path, parameters_path},
@@ -100,7 +100,12 @@ fn open_device_key(
     let (identity, is_control) =
         device.with(context, |device| (device.init.identity.clone(), device.is_control()));
     if is_control {
-        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        return Err(NtStatus::INVALID_DEVICE_STATE);
+    }
+    if read_attributes(context, attributes.0)
+        .is_some_and(|attributes| attributes.parent_object != 0)
+    {
+        return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
     }
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);
     let created = found.and_then(|found| key_object(context, found, attributes.0, Some(device.0)));

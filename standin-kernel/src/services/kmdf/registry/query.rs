@@ -1,27 +1,30 @@
 //! Routines that read values.
 
-use super::keys::id_of;
+use super::keys::{KeyData, id_of};
 use crate::{
-    execution::routine::{At, Handle, Memory, Out, routine},
+    execution::{
+        routine::{At, Handle, Memory, Out, routine},
+        strings::units,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{ObjectAttributes, UnicodeString},
     },
     services::{
         kmdf::{
-            buffer::{MemoryData, make_filled},
-            collection::{CollectionData, push},
-            driver::driver_of,
-            object::{create, give, read_attributes},
-            registry::keys::KeyData,
+            binding::driver_of,
+            lifetime::{create, give, read_attributes},
+            object::{
+                collection::{CollectionData, push},
+                memory::{MemoryData, make_filled},
+                string::read_text,
+            },
             state::{
                 framework::{Context, Entries},
                 text::TextData,
             },
-            text_routines::read_text,
         },
         managers::registry::value::split_list,
-        strings::units,
     },
 };
 
@@ -68,7 +71,9 @@ fn query_ulong(
     if kind != DWORD {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    let number = bytes.as_slice().try_into().map_err(|_| NtStatus::BUFFER_OVERFLOW)?;
+    // The missing bytes of a shorter value are 0.
+    let mut number = [0; 4];
+    number.get_mut(..bytes.len()).ok_or(NtStatus::BUFFER_OVERFLOW)?.copy_from_slice(&bytes);
     context.write(value.0, &u32::from_le_bytes(number));
     Ok(())
 }

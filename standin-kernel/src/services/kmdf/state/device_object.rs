@@ -4,8 +4,8 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::{device::DeviceData, framework::Context};
 use crate::ground::{
+    abi::{DeviceObject, DeviceObjectExtension},
     arena::Block,
-    framework_abi::{DeviceObject, DeviceObjectExtension},
     memory,
 };
 

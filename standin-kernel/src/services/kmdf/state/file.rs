@@ -1,7 +1,7 @@
 //! Open files.
 
 use super::{device::Below, framework::Framework, text::TextData};
-use crate::{ground::arena::Block, services::create_parameters::CreateParameters};
+use crate::{ground::arena::Block, services::managers::create_parameters::CreateParameters};
 
 /// An open file.
 pub struct FileData {

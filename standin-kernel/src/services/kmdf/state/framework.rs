@@ -12,9 +12,8 @@ use crate::{
     },
     ground::{NtStatus, arena::Block, clock::Clock, irql::Irql, rule::Rule},
     services::{
-        managers::{registry::store::Registry, wmi_events::WmiEvents},
-        parts::Parts,
-        verifier::Verifier,
+        managers::{module_states::ModuleStates, registry::store::Registry, wmi_events::WmiEvents},
+        verifier::warnings::Verifier,
     },
 };
 
@@ -29,6 +28,7 @@ pub struct Kmdf {
     verifier: Arc<Verifier>,
     registry: Arc<Registry>,
     wmi_events: Arc<WmiEvents>,
+    ntoskrnl: Arc<Mutex<ModuleStates>>,
     functions: FunctionTable,
 }
 
@@ -48,9 +48,11 @@ impl Kmdf {
         verifier: Arc<Verifier>,
         registry: Arc<Registry>,
         wmi_events: Arc<WmiEvents>,
+        ntoskrnl: Arc<Mutex<ModuleStates>>,
         functions: FunctionTable,
     ) -> Self {
-        Self { state: Mutex::default(), clock, verifier, registry, wmi_events, functions }
+        let state = Mutex::default();
+        Self { state, clock, verifier, registry, wmi_events, ntoskrnl, functions }
     }
 
     /// Locks the framework. The lock is never held during a call to the driver or a bugcheck.
@@ -91,6 +93,12 @@ impl Context {
     /// Returns the WMI events that drivers fire.
     pub fn wmi_events(&self) -> &WmiEvents {
         &self.service.wmi_events
+    }
+
+    /// Locks the state of ntoskrnl.exe's modules, such as the object manager's namespace. No other lock
+    /// of the framework is held meanwhile.
+    pub fn ntoskrnl(&self) -> MutexGuard<'_, ModuleStates> {
+        self.service.ntoskrnl.lock()
     }
 
     /// Returns the gateways that the framework provides to drivers.
@@ -446,7 +454,7 @@ pub struct Framework {
     pub objects: HashMap<u64, Object>,
     issued: u64,
     /// The modules' state.
-    parts: Parts,
+    parts: ModuleStates,
 }
 
 /// The error for a handle of the wrong kind.

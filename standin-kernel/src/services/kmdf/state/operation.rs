@@ -1,6 +1,6 @@
 //! Requests to devices, and their results.
 
-use crate::{ground::NtStatus, services::create_parameters::CreateParameters};
+use crate::{ground::NtStatus, services::managers::create_parameters::CreateParameters};
 
 /// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

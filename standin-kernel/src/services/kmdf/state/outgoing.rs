@@ -1,7 +1,7 @@
 //! The state of a request that a driver sends to an I/O target.
 
 use super::operation::{Completion, RequestKind};
-use crate::ground::{NtStatus, framework_abi::CompletionParameters};
+use crate::ground::{NtStatus, abi::CompletionParameters};
 
 /// A memory range in a request's format.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +61,8 @@ pub enum Phase {
 pub struct Outgoing {
     /// The format of the request, once the driver has formatted it.
     pub format: Option<Format>,
+    /// Set once the request was completed after its last formatting.
+    pub is_spent: bool,
     /// The completion routine, or 0, and its context.
     pub routine: u64,
     pub routine_context: u64,

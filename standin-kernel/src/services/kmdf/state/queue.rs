@@ -40,6 +40,8 @@ pub struct QueueData {
     /// cancellations wait during that time.
     pub is_notifying: bool,
     pub is_power_managed: bool,
+    /// Set once the device directs requests to the queue, which the driver then cannot delete.
+    pub is_routed: bool,
     /// Set if the device is being removed, so that the queue accepts no more requests.
     pub is_shut_down: bool,
     /// Set during a purge. Requests that the driver returns to the queue are then canceled.
@@ -85,13 +87,13 @@ impl QueueData {
     /// Returns whether the queue has a callback for a `WDF_REQUEST_TYPE`, or is a manual queue.
     pub const fn handles(&self, request_type: u32) -> bool {
         let own = match request_type {
-            3 => self.config.io_read,
-            4 => self.config.io_write,
-            14 => self.config.io_device_control,
-            15 => self.config.io_internal_device_control,
+            3 => self.config.evt_io_read,
+            4 => self.config.evt_io_write,
+            14 => self.config.evt_io_device_control,
+            15 => self.config.evt_io_internal_device_control,
             _ => 0,
         };
-        self.config.dispatch_type == MANUAL || self.config.io_default != 0 || own != 0
+        self.config.dispatch_type == MANUAL || self.config.evt_io_default != 0 || own != 0
     }
 
     /// Returns whether a request waits in the queue.
@@ -129,7 +131,7 @@ impl QueueData {
                 return Some(Event::Canceled(request));
             }
             if let Some(request) = self.canceled.pop_front() {
-                return Some(Event::CanceledOnQueue(request, self.config.io_canceled_on_queue));
+                return Some(Event::CanceledOnQueue(request, self.config.evt_io_canceled_on_queue));
             }
         }
         // The end of a stop or purge is notified only after the running callbacks have returned.
@@ -155,7 +157,7 @@ impl QueueData {
                 return Some(Event::Notify(ready));
             }
             SEQUENTIAL => 1,
-            _ => usize::try_from(self.config.presented_requests).unwrap_or(usize::MAX),
+            _ => usize::try_from(self.config.settings).unwrap_or(usize::MAX),
         };
         if self.presented.len() >= room {
             return None;
@@ -168,15 +170,15 @@ impl QueueData {
 
 /// Returns whether a configuration is valid.
 pub const fn check(config: &IoQueueConfig) -> NtResult {
-    let has_callback = config.io_default != 0
-        || config.io_read != 0
-        || config.io_write != 0
-        || config.io_device_control != 0
-        || config.io_internal_device_control != 0;
+    let has_callback = config.evt_io_default != 0
+        || config.evt_io_read != 0
+        || config.evt_io_write != 0
+        || config.evt_io_device_control != 0
+        || config.evt_io_internal_device_control != 0;
     match config.dispatch_type {
         SEQUENTIAL | PARALLEL if !has_callback => Err(NtStatus::WDF_NO_CALLBACK),
         MANUAL if has_callback => Err(NtStatus::INVALID_PARAMETER),
-        SEQUENTIAL | MANUAL if config.presented_requests != 0 => Err(NtStatus::INVALID_PARAMETER),
+        SEQUENTIAL | MANUAL if config.settings != 0 => Err(NtStatus::INVALID_PARAMETER),
         SEQUENTIAL | PARALLEL | MANUAL => Ok(()),
         _ => Err(NtStatus::INVALID_PARAMETER),
     }

@@ -6,7 +6,7 @@ pub use super::operation::{Completion, IoRequest, RequestKind};
 use super::outgoing::Outgoing;
 use crate::{
     ground::{NtResult, NtStatus, arena::Block},
-    services::{create_parameters::CreateParameters, parts::Parts},
+    services::managers::{create_parameters::CreateParameters, module_states::ModuleStates},
 };
 
 /// The low bits of a control code, which select the buffer transfer method.
@@ -50,7 +50,7 @@ pub struct RequestData {
     /// The state of the request when the driver sends it to a target.
     pub outgoing: Outgoing,
     /// Other modules' state for the request.
-    pub parts: Parts,
+    pub parts: ModuleStates,
     /// The process that sent the request.
     pub process: u32,
     pub queue: Option<u64>,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::device::Below;
-use crate::{ground::arena::Block, services::create_parameters::CreateParameters};
+use crate::{ground::arena::Block, services::managers::create_parameters::CreateParameters};
 
 /// `WDF_IO_TARGET_STATE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl TargetData {
     }
 
     /// Creates a device's target for its next lower device.
-    pub fn local(device: u64, to: Below) -> Self {
-        Self { is_local: true, state: State::Started, to: Some(to), ..Self::new(device) }
+    pub fn local(device: u64, below: Below) -> Self {
+        Self { is_local: true, state: State::Started, to: Some(below), ..Self::new(device) }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::framework::Data;
 use crate::{
+    execution::strings::{text_bytes, units},
     ground::{abi::UnicodeString, arena::Block, memory},
-    services::strings::{text_bytes, units},
 };
 
 /// A string object.
@@ -38,11 +38,10 @@ impl TextData {
     }
 
     /// Returns the counted string for a driver. It is valid as long as the object exists.
-    pub const fn counted(&self) -> UnicodeString {
-        let (maximum_length, buffer) = match &self.text {
-            Some(text) => (self.length + 2, text.address()),
-            None => (0, 0),
-        };
-        UnicodeString { length: self.length, maximum_length, reserved: 0, buffer }
+    pub fn counted(&self) -> UnicodeString {
+        let text = self.text.as_ref();
+        let (maximum_length, buffer) =
+            text.map_or((0, 0), |text| (self.length + 2, text.address()));
+        UnicodeString { length: self.length, maximum_length, buffer, ..Default::default() }
     }
 }

@@ -1,6 +1,6 @@
 //! The values of registry keys.
 
-use crate::services::strings::{text_bytes, units};
+use crate::execution::strings::{text_bytes, units};
 
 /// The maximum size of a value in bytes. The registry format limits values to 1 MB.
 pub const MAX_VALUE: usize = 1 << 20;

@@ -1,7 +1,11 @@
 //! Registry callbacks: their registration, and what they ask about keys.
 
+use super::{key_operations, keys};
 use crate::{
-    execution::routine::{At, Callback, Memory, routine},
+    execution::{
+        routine::{At, Callback, Memory, routine},
+        strings::{read_unicode_string, store_unicode_string},
+    },
     ground::{NtResult, NtStatus, abi::UnicodeString},
     services::{
         managers::pool::Tag,
@@ -12,9 +16,7 @@ use crate::{
                 ALTITUDE_COLLISION, Routines, Watched, add_filter, close_filter, registered,
                 remove_filter,
             },
-            zw::{key_operations, keys},
         },
-        strings::{read_unicode_string, store_unicode_string},
     },
 };
 

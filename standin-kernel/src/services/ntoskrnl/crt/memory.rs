@@ -30,8 +30,8 @@ fn find(context: &Context, address: Memory, value: i32, length: u64) -> Memory {
 }
 
 /// Returns the error for a copy that does not fit or has a null pointer, if it is such a copy.
-const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<i32> {
-    if to == 0 || from == 0 {
+const fn refused(dest: u64, size: u64, from: u64, count: u64) -> Option<i32> {
+    if dest == 0 || from == 0 {
         Some(INVALID)
     } else if size < count {
         Some(RANGE)
@@ -43,40 +43,40 @@ const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<i32> {
 /// The maximum number of bytes for one routine. A larger count is reported as wrong.
 const LARGEST: u64 = 1 << 32;
 
-fn copy(context: &Context, to: u64, from: u64, count: u64) {
+fn copy(context: &Context, dest: u64, from: u64, count: u64) {
     if count > LARGEST {
         context.stop_for_misuse(&format!("for {count} bytes"));
     }
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let bytes = memory::read_bytes(from, count);
-    let written = bytes.and_then(|bytes| memory::write_bytes(to, &bytes));
+    let written = bytes.and_then(|bytes| memory::write_bytes(dest, &bytes));
     context.checked(written);
 }
 
 /// Copies memory. If the destination is too small, clears it.
-fn copy_safely(context: &Context, to: Memory, size: u64, from: Memory, count: u64) -> i32 {
+fn copy_safely(context: &Context, dest: Memory, size: u64, from: Memory, count: u64) -> i32 {
     if count == 0 {
         return 0;
     }
-    let Some(error) = refused(to.0, size, from.0, count) else {
-        copy(context, to.0, from.0, count);
+    let Some(error) = refused(dest.0, size, from.0, count) else {
+        copy(context, dest.0, from.0, count);
         return 0;
     };
-    if !to.is_null() {
+    if !dest.is_null() {
         let zeros = vec![0; usize::try_from(size.min(LARGEST)).unwrap_or(0)];
-        context.write_bytes(to.0, &zeros);
+        context.write_bytes(dest.0, &zeros);
     }
     error
 }
 
 /// Copies memory that may overlap. If the destination is too small, leaves it unchanged.
-fn move_safely(context: &Context, to: Memory, size: u64, from: Memory, count: u64) -> i32 {
+fn move_safely(context: &Context, dest: Memory, size: u64, from: Memory, count: u64) -> i32 {
     if count == 0 {
         return 0;
     }
-    let error = refused(to.0, size, from.0, count);
+    let error = refused(dest.0, size, from.0, count);
     if error.is_none() {
-        copy(context, to.0, from.0, count);
+        copy(context, dest.0, from.0, count);
     }
     error.unwrap_or(0)
 }

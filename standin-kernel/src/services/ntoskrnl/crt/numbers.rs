@@ -48,7 +48,9 @@ fn parse<C: Unit>(context: &Context, address: u64, base: u32) -> Option<Number> 
     let is =
         |number: u64, these: &[char]| character(number).is_some_and(|one| these.contains(&one));
     let mut at = 0;
-    while is(at, &['\t', '\n', '\u{b}', '\u{c}', '\r', ' ']) {
+    let spaces = ['\t', '\n', '\u{b}', '\u{c}', '\r', ' ', '\u{a0}'];
+    let spaces = if C::WIDE { &spaces[..] } else { &spaces[..6] };
+    while is(at, spaces) {
         at += 1;
     }
     let is_negative = is(at, &['-']);
@@ -56,7 +58,7 @@ fn parse<C: Unit>(context: &Context, address: u64, base: u32) -> Option<Number> 
         at += 1;
     }
     let mut base = base;
-    let digit = |number: u64, base: u32| character(number).and_then(|one| one.to_digit(base));
+    let digit = |number: u64, base: u32| character(number).and_then(|one| digit_of(one, base));
     let has_prefix = is(at, &['0']) && is(at + 1, &['x', 'X']) && digit(at + 2, 16).is_some();
     if has_prefix && (base == 0 || base == 16) {
         base = 16;
@@ -75,14 +77,31 @@ fn parse<C: Unit>(context: &Context, address: u64, base: u32) -> Option<Number> 
     (at > start).then_some(Number { is_negative, magnitude, length: at })
 }
 
-/// Parses a number. As in the Windows kernel, it wraps around on overflow.
+/// The digits 0 of the scripts whose digits are numbers in wide strings.
+const ZEROS: [u32; 17] = [
+    0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xC66, 0xCE6, 0xD66, 0xE50, 0xED0, 0xF20,
+    0x1040, 0x17E0, 0x1810, 0xFF10,
+];
+
+/// Returns the value of a digit.
+fn digit_of(character: char, base: u32) -> Option<u32> {
+    character.to_digit(base).or_else(|| {
+        let mut values = ZEROS.iter().filter_map(|zero| u32::from(character).checked_sub(*zero));
+        values.find(|value| *value < 10.min(base))
+    })
+}
+
+/// Parses a number. As in the Windows kernel, it wraps around if it exceeds an `int`, and not if it exceeds
+/// 64 bits.
 fn to_int<C: Unit>(context: &Context, address: At<C>) -> i32 {
     low_half(to_int_64::<C>(context, address)).cast_signed()
 }
 
 fn to_int_64<C: Unit>(context: &Context, address: At<C>) -> u64 {
     parse::<C>(context, address.0, 10).map_or(0, |number| {
-        if number.is_negative { number.magnitude.wrapping_neg() } else { number.magnitude }
+        let magnitude = i64::try_from(number.magnitude).unwrap_or(i64::MAX);
+        let value = if number.is_negative { magnitude.wrapping_neg() } else { magnitude };
+        value.cast_unsigned()
     })
 }
 
@@ -171,33 +190,33 @@ impl Integer for u64 {
     }
 }
 
-fn from_int<C: Unit>(context: &Context, value: i32, to: At<C>, base: i32) -> At<C> {
-    if let Some(base) = base_of(base).filter(|_| !to.is_null()) {
-        write_string::<C>(context, to.0, 0, digits(value, base));
+fn from_int<C: Unit>(context: &Context, value: i32, string: At<C>, base: i32) -> At<C> {
+    if let Some(base) = base_of(base).filter(|_| !string.is_null()) {
+        write_string::<C>(context, string.0, 0, digits(value, base));
     }
-    to
+    string
 }
 
 fn from_safely<C: Unit, T: Integer>(
     context: &Context,
     value: T,
-    to: At<C>,
+    string: At<C>,
     size: u64,
     base: i32,
 ) -> i32 {
-    if to.is_null() || size == 0 {
+    if string.is_null() || size == 0 {
         return INVALID;
     }
     let Some(base) = base_of(base) else {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, string.0, 0, &[0]);
         return INVALID;
     };
     let units = digits(value, base);
     if units.len() as u64 >= size {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, string.0, 0, &[0]);
         return RANGE;
     }
-    write_string::<C>(context, to.0, 0, units);
+    write_string::<C>(context, string.0, 0, units);
     0
 }
 

@@ -1,7 +1,10 @@
 //! The C runtime's string routines that ntoskrnl.exe exports, except those that compilers call
 //! implicitly. `C` is the type of the characters. The locale is the C locale.
 
-use super::format::{Arguments, Formatted, Width, format, variadic, wide_string};
+use super::{
+    format::{Arguments, Formatted, Width, format, variadic, wide_string},
+    letters,
+};
 use crate::{
     execution::routine::{At, routine},
     ground::{abi::Pointee, irql::Irql, memory},
@@ -103,8 +106,8 @@ pub fn text<C: Unit>(context: &Context, address: u64, limit: u64) -> Vec<u16> {
 }
 
 /// Writes characters, starting at this index.
-pub fn write<C: Unit>(context: &Context, to: u64, number: u64, units: &[u16]) {
-    let at = to.wrapping_add(number.wrapping_mul(step::<C>()));
+pub fn write<C: Unit>(context: &Context, dest: u64, number: u64, units: &[u16]) {
+    let at = dest.wrapping_add(number.wrapping_mul(step::<C>()));
     let bytes: Vec<u8> = if C::WIDE {
         units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
     } else {
@@ -114,9 +117,9 @@ pub fn write<C: Unit>(context: &Context, to: u64, number: u64, units: &[u16]) {
 }
 
 /// Writes a string and its terminator.
-pub fn write_string<C: Unit>(context: &Context, to: u64, number: u64, mut units: Vec<u16>) {
+pub fn write_string<C: Unit>(context: &Context, dest: u64, number: u64, mut units: Vec<u16>) {
     units.push(0);
-    write::<C>(context, to, number, &units);
+    write::<C>(context, dest, number, &units);
 }
 
 const fn count(units: &[u16]) -> u64 {
@@ -150,12 +153,14 @@ fn to_upper(_context: &Context, character: i32) -> i32 {
     upper(low_unit(character)).into()
 }
 
-const fn to_lower_wide(_context: &Context, unit: u16) -> u16 {
-    lower(unit)
+/// The letters that the C library of the kernel knows besides those of ASCII are those of Latin-1.
+fn to_lower_wide(_context: &Context, unit: u16) -> u16 {
+    if unit <= 0xFF { letters::downcase(unit) } else { unit }
 }
 
-const fn to_upper_wide(_context: &Context, unit: u16) -> u16 {
-    upper(unit)
+fn to_upper_wide(_context: &Context, unit: u16) -> u16 {
+    let upper = letters::upcase(unit);
+    if unit <= 0xFF && upper <= 0xFF { upper } else { unit }
 }
 
 /// Returns the low 16 bits of a character that is passed as an `int`.
@@ -234,87 +239,93 @@ fn find_text<C: Unit>(context: &Context, address: At<C>, wanted: At<C>) -> At<C>
     At::new(at::<C>(address.0, windows.position(|window| window == wanted)))
 }
 
-fn copy<C: Unit>(context: &Context, to: At<C>, from: At<C>) -> At<C> {
+fn copy<C: Unit>(context: &Context, dest: At<C>, from: At<C>) -> At<C> {
     let units = text::<C>(context, from.0, u64::MAX);
-    write_string::<C>(context, to.0, 0, units);
-    to
+    write_string::<C>(context, dest.0, 0, units);
+    dest
 }
 
 /// Copies up to `limit` characters, and fills the rest with zeros.
-fn copy_limited<C: Unit>(context: &Context, to: At<C>, from: At<C>, limit: u64) -> At<C> {
+fn copy_limited<C: Unit>(context: &Context, dest: At<C>, from: At<C>, limit: u64) -> At<C> {
     let units = text::<C>(context, from.0, limit);
     let length = count(&units);
-    write::<C>(context, to.0, 0, &units);
+    write::<C>(context, dest.0, 0, &units);
     for number in length..limit {
-        write::<C>(context, to.0, number, &[0]);
+        write::<C>(context, dest.0, number, &[0]);
     }
-    to
+    dest
 }
 
-fn append<C: Unit>(context: &Context, to: At<C>, from: At<C>) -> At<C> {
-    let start = length::<C>(context, to);
+fn append<C: Unit>(context: &Context, dest: At<C>, from: At<C>) -> At<C> {
+    let start = length::<C>(context, dest);
     let units = text::<C>(context, from.0, u64::MAX);
-    write_string::<C>(context, to.0, start, units);
-    to
+    write_string::<C>(context, dest.0, start, units);
+    dest
 }
 
-fn copy_safely<C: Unit>(context: &Context, to: At<C>, size: u64, from: At<C>) -> i32 {
-    if to.is_null() || size == 0 {
+fn copy_safely<C: Unit>(context: &Context, dest: At<C>, size: u64, from: At<C>) -> i32 {
+    if dest.is_null() || size == 0 {
         return INVALID;
     }
     if from.is_null() {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, dest.0, 0, &[0]);
         return INVALID;
     }
-    store::<C>(context, to.0, 0, size, text::<C>(context, from.0, size))
+    store::<C>(context, dest.0, 0, size, text::<C>(context, from.0, size))
 }
 
 /// Stores a string, starting at this index, or empties the buffer.
-pub fn store<C: Unit>(context: &Context, to: u64, number: u64, size: u64, units: Vec<u16>) -> i32 {
+pub fn store<C: Unit>(
+    context: &Context,
+    dest: u64,
+    number: u64,
+    size: u64,
+    units: Vec<u16>,
+) -> i32 {
     if number + count(&units) >= size {
-        write::<C>(context, to, 0, &[0]);
+        write::<C>(context, dest, 0, &[0]);
         return RANGE;
     }
-    write_string::<C>(context, to, number, units);
+    write_string::<C>(context, dest, number, units);
     0
 }
 
 fn copy_limited_safely<C: Unit>(
     context: &Context,
-    to: At<C>,
+    dest: At<C>,
     size: u64,
     from: At<C>,
     limit: u64,
 ) -> i32 {
-    if to.is_null() && size == 0 && limit == 0 {
+    if dest.is_null() && size == 0 && limit == 0 {
         return 0;
     }
-    if to.is_null() || size == 0 {
+    if dest.is_null() || size == 0 {
         return INVALID;
     }
     if limit == 0 || from.is_null() {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, dest.0, 0, &[0]);
         return if limit == 0 { 0 } else { INVALID };
     }
     let mut units = text::<C>(context, from.0, limit.min(size));
     if limit == AS_FITS && count(&units) >= size {
         units.truncate(usize::try_from(size - 1).unwrap_or(0));
-        write_string::<C>(context, to.0, 0, units);
+        write_string::<C>(context, dest.0, 0, units);
         return TRUNCATED;
     }
-    store::<C>(context, to.0, 0, size, units)
+    store::<C>(context, dest.0, 0, size, units)
 }
 
-fn append_safely<C: Unit>(context: &Context, to: At<C>, size: u64, from: At<C>) -> i32 {
-    if to.is_null() || size == 0 {
+fn append_safely<C: Unit>(context: &Context, dest: At<C>, size: u64, from: At<C>) -> i32 {
+    if dest.is_null() || size == 0 {
         return INVALID;
     }
-    let start = limited_length::<C>(context, to, size);
+    let start = limited_length::<C>(context, dest, size);
     if from.is_null() || start == size {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, dest.0, 0, &[0]);
         return INVALID;
     }
-    store::<C>(context, to.0, start, size, text::<C>(context, from.0, size))
+    store::<C>(context, dest.0, start, size, text::<C>(context, from.0, size))
 }
 
 fn formatted<C: Unit>(context: &Context, address: u64, mut arguments: Arguments) -> Vec<u16> {
@@ -339,10 +350,10 @@ fn as_int(units: &[u16]) -> i32 {
     i32::try_from(units.len()).unwrap_or(i32::MAX)
 }
 
-fn print_unlimited<C: Unit>(context: &Context, to: At<C>, format: At<C>, _: u64, _: u64) -> i32 {
+fn print_unlimited<C: Unit>(context: &Context, dest: At<C>, format: At<C>, _: u64, _: u64) -> i32 {
     let units = formatted::<C>(context, format.0, variadic(context, 2));
     let length = as_int(&units);
-    write_string::<C>(context, to.0, 0, units);
+    write_string::<C>(context, dest.0, 0, units);
     length
 }
 
@@ -354,14 +365,14 @@ fn arguments<const LIST: bool>(context: &Context, list: At<u8>) -> Arguments {
 /// Prints at most `size` characters. Stores the terminator only if it fits.
 fn print_limited<C: Unit, const LIST: bool>(
     context: &Context,
-    to: At<C>,
+    dest: At<C>,
     size: u64,
     format: At<C>,
     list: At<u8>,
 ) -> i32 {
     let mut units = formatted::<C>(context, format.0, arguments::<LIST>(context, list));
     let length = as_int(&units);
-    if to.is_null() && size == 0 {
+    if dest.is_null() && size == 0 {
         return length;
     }
     let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -370,45 +381,45 @@ fn print_limited<C: Unit, const LIST: bool>(
         units.push(0);
     }
     units.truncate(size);
-    write::<C>(context, to.0, 0, &units);
+    write::<C>(context, dest.0, 0, &units);
     if fits { length } else { FAILED }
 }
 
 /// Prints output that must fit. If it does not fit, empties the buffer.
 fn print_safely<C: Unit, const LIST: bool>(
     context: &Context,
-    to: At<C>,
+    dest: At<C>,
     size: u64,
     format: At<C>,
     list: At<u8>,
 ) -> i32 {
-    if to.is_null() || size == 0 || format.is_null() {
+    if dest.is_null() || size == 0 || format.is_null() {
         return FAILED;
     }
     let units = formatted::<C>(context, format.0, arguments::<LIST>(context, list));
     let length = as_int(&units);
-    if store::<C>(context, to.0, 0, size, units) == 0 { length } else { FAILED }
+    if store::<C>(context, dest.0, 0, size, units) == 0 { length } else { FAILED }
 }
 
 fn print_truncated<C: Unit>(
     context: &Context,
-    to: At<C>,
+    dest: At<C>,
     size: u64,
     limit: u64,
     format: At<C>,
 ) -> i32 {
-    print_within::<C>(context, [to.0, size, limit, format.0], variadic(context, 4))
+    print_within::<C>(context, [dest.0, size, limit, format.0], variadic(context, 4))
 }
 
 fn print_truncated_list<C: Unit>(
     context: &Context,
-    to: At<C>,
+    dest: At<C>,
     size: u64,
     limit: u64,
     format: At<C>,
     list: At<u8>,
 ) -> i32 {
-    print_within::<C>(context, [to.0, size, limit, format.0], Arguments::at(list.0))
+    print_within::<C>(context, [dest.0, size, limit, format.0], Arguments::at(list.0))
 }
 
 /// Prints at most `limit` characters of the output, and the terminator.

@@ -132,38 +132,44 @@ fn fill_narrow(context: &Context, address: At<u8>, character: i32) -> At<u8> {
     fill::<u8>(context, address, low_unit(character))
 }
 
-fn append_limited<C: Unit>(context: &Context, to: At<C>, from: At<C>, limit: u64) -> At<C> {
-    let start = text::<C>(context, to.0, u64::MAX).len() as u64;
+fn append_limited<C: Unit>(context: &Context, dest: At<C>, from: At<C>, limit: u64) -> At<C> {
+    let start = text::<C>(context, dest.0, u64::MAX).len() as u64;
     let units = text::<C>(context, from.0, limit);
-    write_string::<C>(context, to.0, start, units);
-    to
+    write_string::<C>(context, dest.0, start, units);
+    dest
 }
 
 /// Appends at most `limit` characters. If they do not fit, empties the buffer.
-fn append_safely<C: Unit>(context: &Context, to: At<C>, size: u64, from: At<C>, limit: u64) -> i32 {
+fn append_safely<C: Unit>(
+    context: &Context,
+    dest: At<C>,
+    size: u64,
+    from: At<C>,
+    limit: u64,
+) -> i32 {
     /// `_TRUNCATE` and `STRUNCATE`.
     const AS_FITS: u64 = u64::MAX;
     const TRUNCATED: i32 = 80;
-    if to.is_null() || size == 0 {
+    if dest.is_null() || size == 0 {
         return INVALID;
     }
-    let start = text::<C>(context, to.0, size).len() as u64;
+    let start = text::<C>(context, dest.0, size).len() as u64;
     if from.is_null() || start == size {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, dest.0, 0, &[0]);
         return INVALID;
     }
     let room = size - start - 1;
     let mut units = text::<C>(context, from.0, limit.min(room + 1));
     if units.len() as u64 <= room {
-        write_string::<C>(context, to.0, start, units);
+        write_string::<C>(context, dest.0, start, units);
         return 0;
     }
     if limit != AS_FITS {
-        write::<C>(context, to.0, 0, &[0]);
+        write::<C>(context, dest.0, 0, &[0]);
         return RANGE;
     }
     units.truncate(usize::try_from(room).unwrap_or(0));
-    write_string::<C>(context, to.0, start, units);
+    write_string::<C>(context, dest.0, start, units);
     TRUNCATED
 }
 

@@ -92,7 +92,7 @@ fn register(
     context: &Context,
     object: At<CallbackObject>,
     routine: Callback,
-    its_context: Memory,
+    callback_context: Memory,
 ) -> Memory {
     let registered = context.with_state(|Callbacks { objects, registrations }| {
         let multiple = objects.get(&object.0)?.multiple;
@@ -104,7 +104,7 @@ fn register(
         let registration = Registration {
             object: object.0,
             routine: routine.0,
-            context: its_context.0,
+            context: callback_context.0,
             _memory: memory,
         };
         registrations.push((address, registration));
@@ -128,8 +128,8 @@ fn notify(context: &Context, object: Memory, argument_1: Memory, argument_2: Mem
         let registered = all.registrations.iter().filter(|(_, one)| one.object == object.0);
         registered.map(|(_, one)| (one.routine, one.context)).collect()
     });
-    for (routine, its_context) in routines {
-        let arguments = [its_context, argument_1.0, argument_2.0];
+    for (routine, callback_context) in routines {
+        let arguments = [callback_context, argument_1.0, argument_2.0];
         context.call_driver("the callback object's routine", routine, arguments);
     }
 }

@@ -54,8 +54,8 @@ fn initialize_list(
         kind,
         tag,
         size: low_half(size),
-        allocate: or(allocate, DEFAULTS[0]),
-        free: or(free, DEFAULTS[1]),
+        allocate_ex: or(allocate, DEFAULTS[0]),
+        free_ex: or(free, DEFAULTS[1]),
         ..Lookaside::new_zeroed()
     };
     context.write(list, &value);
@@ -104,23 +104,27 @@ fn flush_list(context: &Context, list: At<LookasideEx>) {
     };
     let mut value: Lookaside = context.read(list.0);
     let default = context.address_of("ExFreePool");
-    let mut entry = value.head[1] & !0xF;
+    let mut entry = value.list_head[1] & !0xF;
     let mut seen = BTreeSet::new();
     while entry != 0 {
         if !seen.insert(entry) {
             context.stop_for_misuse("for a list whose free entries form a cycle");
         }
         let next: u64 = context.read(entry);
-        if Some(value.free) == default {
+        if Some(value.free_ex) == default {
             pool::free_block(context, entry);
         } else if is_extended {
-            context.call_driver("the lookaside list's free routine", value.free, [entry, list.0]);
+            context.call_driver(
+                "the lookaside list's free routine",
+                value.free_ex,
+                [entry, list.0],
+            );
         } else {
-            context.call_driver("the lookaside list's free routine", value.free, [entry]);
+            context.call_driver("the lookaside list's free routine", value.free_ex, [entry]);
         }
         entry = next;
     }
-    value.head = [0; 2];
+    value.list_head = [0; 2];
     context.write(list.0, &value);
 }
 

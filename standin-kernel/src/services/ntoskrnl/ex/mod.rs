@@ -5,6 +5,7 @@ pub mod exceptions;
 pub mod fast_mutexes;
 pub mod interlocked;
 pub mod lookaside;
+pub mod named_events;
 pub mod pool;
 pub mod push_locks;
 pub mod resources;

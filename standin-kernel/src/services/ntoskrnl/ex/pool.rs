@@ -8,8 +8,8 @@ use crate::{
         managers::pool::{FreeError, Tag, Wanted},
         ntoskrnl::{
             context::{Context, Entries},
-            irps,
             ke::{dpc, timers},
+            live_irps,
         },
     },
 };
@@ -31,6 +31,8 @@ const POOL_FLAG_RAISE_ON_FAILURE: u64 = 0x20;
 
 const POOL_FLAG_UNINITIALIZED: u64 = 0x2;
 
+const POOL_FLAG_CACHE_ALIGNED: u64 = 0x8;
+
 const POOL_FLAG_NON_PAGED: u64 = 0x40;
 
 const POOL_FLAG_NON_PAGED_EXECUTE: u64 = 0x80;
@@ -40,9 +42,11 @@ const POOL_FLAG_PAGED: u64 = 0x100;
 /// The maximum size of a block. The maximum on Windows is smaller.
 const LARGEST: u64 = 1 << 30;
 
-/// Allocates a block for the current call, or returns null.
-fn allocate(context: &Context, size: u64, tag: u32, paged: bool, uninitialized: bool) -> u64 {
+/// Allocates a block for the current call, or returns null. `of_flags` has the flags of
+/// `ExAllocatePool2`.
+fn allocate(context: &Context, size: u64, tag: u32, of_flags: u64) -> u64 {
     let call = context.call();
+    let paged = of_flags & POOL_FLAG_PAGED != 0;
     if paged && call.irql > Irql::APC_LEVEL {
         context.stop(
             Rule::IrqlTooHigh,
@@ -63,24 +67,20 @@ fn allocate(context: &Context, size: u64, tag: u32, paged: bool, uninitialized: 
         size: usize::try_from(size).unwrap_or(usize::MAX),
         tag: Tag(tag),
         paged,
-        uninitialized,
+        uninitialized: of_flags & POOL_FLAG_UNINITIALIZED != 0,
+        cache_aligned: of_flags & POOL_FLAG_CACHE_ALIGNED != 0,
     };
     context.pool().allocate(wanted, context, call).unwrap_or(0)
 }
 
 fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> Memory {
     let kinds = flags & (POOL_FLAG_PAGED | POOL_FLAG_NON_PAGED | POOL_FLAG_NON_PAGED_EXECUTE);
-    let block = if kinds.is_power_of_two() && size > 0 {
-        let paged = flags & POOL_FLAG_PAGED != 0;
-        allocate(context, size, tag, paged, flags & POOL_FLAG_UNINITIALIZED != 0)
-    } else {
-        0
-    };
+    let block =
+        if kinds.is_power_of_two() && size > 0 { allocate(context, size, tag, flags) } else { 0 };
     At::new(allocated(context, block, flags & POOL_FLAG_RAISE_ON_FAILURE != 0))
 }
 
-/// Returns a block. Bugchecks if it is null and the caller requested an exception, because the
-/// stand-in kernel does not dispatch exceptions.
+/// Returns a block. Raises an exception if it is null and the caller requested one.
 fn allocated(context: &Context, block: u64, raises: bool) -> u64 {
     if block == 0 && raises {
         context
@@ -112,9 +112,10 @@ fn ex_allocate_pool3(
     ex_allocate_pool2(context, flags, size, tag)
 }
 
-/// `POOL_TYPE`: the bit for paged pool, and the bit for an allocation that raises an exception or, for
-/// quota, does not raise one.
+/// `POOL_TYPE`: the bits for paged pool and for alignment to a cache line, and the bit for an allocation
+/// that raises an exception or, for quota, does not raise one.
 const PAGED_POOL: u32 = 1;
+const CACHE_ALIGNED: u32 = 4;
 const POOL_RAISE_IF_ALLOCATION_FAILURE: u32 = 16;
 const POOL_QUOTA_FAIL_INSTEAD_OF_RAISE: u32 = 8;
 /// `POOL_ZERO_ALLOCATION`, which `ExAllocatePoolZero` sets.
@@ -136,8 +137,14 @@ fn allocate_by_type(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
     if size == 0 || tag == 0 {
         context.stop_call(Rule::BadFree, "with a size or a tag of 0");
     }
-    let is_zeroed = kind & POOL_ZERO_ALLOCATION != 0;
-    allocate(context, size, tag, kind & PAGED_POOL != 0, !is_zeroed)
+    let flags = [
+        (kind & PAGED_POOL != 0, POOL_FLAG_PAGED),
+        (kind & CACHE_ALIGNED != 0, POOL_FLAG_CACHE_ALIGNED),
+        (kind & POOL_ZERO_ALLOCATION == 0, POOL_FLAG_UNINITIALIZED),
+    ];
+    let flags =
+        flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
+    allocate(context, size, tag, flags)
 }
 
 fn ex_allocate_pool_with_quota(context: &Context, kind: u32, size: u64) -> Memory {
@@ -201,7 +208,7 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
             "for a block with a resource (ERESOURCE) that was not deleted",
         );
     }
-    if irps::forget_inside(context, is_inside) {
+    if live_irps::forget_inside(context, is_inside) {
         context.stop_call(Rule::LeftQueued, "for a block with a request that another driver owns");
     }
     let wrong = match context.pool().free(address, context, call) {

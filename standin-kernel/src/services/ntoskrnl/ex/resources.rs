@@ -11,7 +11,7 @@ use crate::{
         identity::Identity,
         routine::{At, Memory, routine},
     },
-    ground::{NtStatus, irql::Irql, memory, pnp_abi::ResourceLock, rule::Rule},
+    ground::{NtStatus, abi::ResourceLock, irql::Irql, memory, rule::Rule},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects,
@@ -173,12 +173,12 @@ fn initialize(context: &Context, resource: At<ResourceLock>) -> NtStatus {
 fn fields(resource: u64, value: &Resource) -> ResourceLock {
     let flag = if value.is_exclusive { OWNED_EXCLUSIVE } else { 0 };
     ResourceLock {
-        list: [resource; 2],
-        active: i16::try_from(value.owners.len()).unwrap_or(i16::MAX),
+        system_resources_list: [resource; 2],
+        active_count: i16::try_from(value.owners.len()).unwrap_or(i16::MAX),
         flag,
         active_entries: u32::try_from(value.owners.len()).unwrap_or(u32::MAX),
-        shared_count: value.waiting(false),
-        exclusive_count: value.waiting(true),
+        number_of_shared_waiters: value.waiting(false),
+        number_of_exclusive_waiters: value.waiting(true),
         ..ResourceLock::new_zeroed()
     }
 }

@@ -33,7 +33,7 @@ const TAG: Tag = Tag(u32::from_le_bytes(*b"ExTm"));
 fn allocate(
     context: &Context,
     callback: Callback,
-    its_context: Memory,
+    callback_context: Memory,
     attributes: u32,
 ) -> At<ExTimer> {
     /// `EX_TIMER_HIGH_RESOLUTION`, `EX_TIMER_NO_WAKE` and `EX_TIMER_NOTIFICATION`.
@@ -45,13 +45,13 @@ fn allocate(
     let Some(timer) = context.allocate(size, TAG, false) else {
         return At::NULL;
     };
-    let its_kind = if attributes & (1 << 31) == 0 {
+    let timer_kind = if attributes & (1 << 31) == 0 {
         kind::SYNCHRONIZATION_TIMER
     } else {
         kind::NOTIFICATION_TIMER
     };
-    initialize(context, timer, its_kind, size, 0);
-    context.state().get::<Allocated>().0.push((timer, callback.0, its_context.0));
+    initialize(context, timer, timer_kind, size, 0);
+    context.state().get::<Allocated>().0.push((timer, callback.0, callback_context.0));
     At::new(timer)
 }
 

@@ -16,9 +16,9 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Converts between system time and local time, which are equal in the stand-in kernel.
-fn copy(context: &Context, from: At<i64>, to: At<i64>) {
+fn copy(context: &Context, from: At<i64>, converted_time: At<i64>) {
     let time = from.read(context);
-    to.write(context, time);
+    converted_time.write(context, time);
 }
 
 /// The shortest interval between ticks that a driver may request, in units of 100 ns.

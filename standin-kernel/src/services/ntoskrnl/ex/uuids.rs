@@ -16,7 +16,7 @@ struct LastUuid(i64);
 
 /// Creates a version 1 UUID from the clock and a node that no network adapter has. Identical runs create
 /// identical UUIDs.
-fn create_uuid(context: &Context, to: At<Guid>) -> NtStatus {
+fn create_uuid(context: &Context, uuid: At<Guid>) -> NtStatus {
     /// The time from 1582-10-15 to 1601-01-01 in units of 100 ns.
     const BEFORE_1601: i64 = 5_748_192_000_000_000;
     /// The variant and a constant clock sequence, and a node with the multicast bit set.
@@ -30,7 +30,7 @@ fn create_uuid(context: &Context, to: At<Guid>) -> NtStatus {
     let low = time & 0xFFFF_FFFF;
     let middle = time >> 32 & 0xFFFF;
     let high = time >> 48 & 0x0FFF | 0x1000;
-    context.write(to.0, &(low | middle << 32 | high << 48));
-    context.write(to.0.wrapping_add(8), &REST);
+    context.write(uuid.0, &(low | middle << 32 | high << 48));
+    context.write(uuid.0.wrapping_add(8), &REST);
     NtStatus::SUCCESS
 }

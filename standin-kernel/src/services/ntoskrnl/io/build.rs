@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use super::{
-    devices::{self, flag},
-    irp::{self, Ended, THREAD, call_driver},
+    devices,
+    devices::flag,
+    irp,
+    irp::{Ended, THREAD, call_driver},
 };
 use crate::{
     execution::{
@@ -21,12 +23,12 @@ use crate::{
         managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
-            irps,
             ke::{
                 dispatcher::set_state,
                 header::{header_of, kind},
                 thread_objects,
             },
+            live_irps,
             mm::mdl,
         },
     },
@@ -99,7 +101,7 @@ fn allocate(
     let thread = thread_objects::current(context);
     irp::store(context, request, irp::tail(THREAD), &thread.0);
     irp::update_next(context, request, |location| {
-        location.major = major;
+        location.major_function = major;
         location.parameters = parameters;
     });
     request
@@ -173,10 +175,10 @@ fn build_control(
         irp::discard(context, request);
         return At::NULL;
     }
-    value.system_buffer = built.system;
-    value.mdl = built.mdl;
+    value.associated_irp = built.system;
+    value.mdl_address = built.mdl;
     value.user_event = event.0;
-    value.user_status = status.0;
+    value.user_iosb = status.0;
     context.write(request, &value);
     context.state().get::<Requests>().0.insert(request, built);
     At::new(request)
@@ -198,7 +200,7 @@ fn place(
     if flags & flag::BUFFERED_IO != 0 && size > 0 {
         let input = if major == WRITE { size } else { 0 };
         built.system = allocate_buffer(context, buffer, input, size)?;
-        value.system_buffer = built.system;
+        value.associated_irp = built.system;
         value.flags = BUFFERED | DEALLOCATE;
         if major == READ {
             value.flags |= INPUT;
@@ -208,7 +210,7 @@ fn place(
     } else if flags & flag::DIRECT_IO != 0 && size > 0 {
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         built.mdl = mdl::locked(context, buffer, length);
-        value.mdl = built.mdl;
+        value.mdl_address = built.mdl;
     } else {
         value.user_buffer = buffer;
     }
@@ -270,7 +272,7 @@ fn build_synchronous(
     };
     context.update(request, |value: &mut Irp| {
         value.user_event = event.0;
-        value.user_status = status.0;
+        value.user_iosb = status.0;
     });
     let built = Built { event: event.0, status: status.0, ..built };
     context.state().get::<Requests>().0.insert(request, built);
@@ -292,9 +294,9 @@ fn build_asynchronous(
     let Some((request, built)) = build(context, major, device.0, buffer, offset.0, None) else {
         return At::NULL;
     };
-    context.update(request, |value: &mut Irp| value.user_status = status.0);
+    context.update(request, |value: &mut Irp| value.user_iosb = status.0);
     context.state().get::<Requests>().0.insert(request, Built { status: status.0, ..built });
-    irps::end_by(context, request, ended);
+    live_irps::end_by(context, request, ended);
     At::new(request)
 }
 
@@ -305,7 +307,7 @@ fn ended(context: &Context, request: u64) {
         return;
     };
     let value: Irp = context.read(request);
-    let block = value.status_block;
+    let block = value.io_status;
     let is_error = block.status >> 30 == 3;
     if let Some((output, room)) = built.output
         && !is_error
@@ -334,8 +336,11 @@ fn ended(context: &Context, request: u64) {
         return;
     }
     if built.status != 0 {
-        let block =
-            IoStatusBlock { status: block.status, reserved: 0, information: block.information };
+        let block = IoStatusBlock {
+            status: block.status,
+            information: block.information,
+            ..Default::default()
+        };
         context.write(built.status, &block);
     }
     if built.event != 0 {
@@ -386,7 +391,7 @@ fn set_completion_routine(
     device: At<DeviceObject>,
     request: At<Irp>,
     routine: Callback,
-    its_context: Memory,
+    completion_context: Memory,
     on_success: bool,
     on_error: bool,
     on_cancel: bool,
@@ -395,7 +400,7 @@ fn set_completion_routine(
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     irp::update_next(context, request.0, |location| {
         location.completion_routine = routine.0;
-        location.context = its_context.0;
+        location.context = completion_context.0;
         location.control = bit(on_success, irp::control::INVOKE_ON_SUCCESS)
             | bit(on_error, irp::control::INVOKE_ON_ERROR)
             | bit(on_cancel, irp::control::INVOKE_ON_CANCEL);

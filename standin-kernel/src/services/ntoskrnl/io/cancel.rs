@@ -89,7 +89,7 @@ pub fn cancel_request(context: &Context, irp: u64) -> bool {
         return true;
     }
     let location = context.read::<Irp>(irp).tail[STACK];
-    let device = context.read::<IrpStack>(location).device;
+    let device = context.read::<IrpStack>(location).device_object;
     // The routine releases the lock.
     context.call_driver_lowering(before, "the cancel routine", routine, [device, irp]);
     true
@@ -159,7 +159,7 @@ fn start_packet(
 
 /// Calls a driver's `StartIo` routine.
 fn start(context: &Context, device: u64, irp: u64) {
-    let driver = context.read::<DeviceObject>(device).driver;
+    let driver = context.read::<DeviceObject>(device).driver_object;
     let routine = context.read::<DriverObject>(driver).driver_start_io;
     context.call_driver_at(DISPATCH, "StartIo", routine, [device, irp]);
 }

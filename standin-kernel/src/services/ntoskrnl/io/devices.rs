@@ -7,7 +7,10 @@ use std::{
 
 use super::{lifetime, remove_locks};
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        routine::{At, routine},
+        strings::read_unicode_string,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, DriverObject, UnicodeString},
@@ -15,17 +18,14 @@ use crate::{
         memory,
         rule::Rule,
     },
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            ex::resources,
-            ob::{
-                handles,
-                namespace::{self, LINK, Place, Target, key},
-            },
-            se::descriptors,
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ex::resources,
+        ob::{
+            handles,
+            namespace::{self, LINK, Place, Target, key},
         },
-        strings::read_unicode_string,
+        se::descriptors,
     },
 };
 
@@ -122,9 +122,8 @@ fn create(
 pub fn make(context: &Context, new: New) -> NtResult<u64> {
     /// `IO_TYPE_DEVICE`.
     const IO_TYPE: i16 = 3;
-    /// `DeviceQueueObject`, and the offset of the list in it.
-    const QUEUE: u64 = 0x14;
-    const LIST: u64 = 8;
+    /// `DeviceQueueObject`.
+    const QUEUE: i16 = 0x14;
     let size = size_of::<DeviceObject>();
     let object: DriverObject = context.read(new.driver);
     let whole = u16::try_from(size + new.extension as usize)
@@ -166,20 +165,23 @@ pub fn make(context: &Context, new: New) -> NtResult<u64> {
         flags |= flag::EXCLUSIVE;
     }
     // The links of an empty list point to the list itself.
-    let list = address.wrapping_add(std::mem::offset_of!(DeviceObject, queue) as u64 + LIST);
+    let list = address.wrapping_add(offset_of!(DeviceObject, device_queue.device_list_head) as u64);
     context.update(address, |value: &mut DeviceObject| {
         value.kind = IO_TYPE;
         value.size = whole;
-        value.driver = new.driver;
-        value.next = object.device_object;
+        value.driver_object = new.driver;
+        value.next_device = object.device_object;
         value.flags = flags;
         value.characteristics = new.characteristics;
         value.device_type = new.kind;
         value.stack_size = 1;
         if new.extension > 0 {
-            value.extension = address.wrapping_add(size as u64);
+            value.device_extension = address.wrapping_add(size as u64);
         }
-        value.queue = [QUEUE | (size_of_val(&value.queue) as u64) << 16, list, list, 0, 0];
+        value.device_queue.kind = QUEUE;
+        value.device_queue.size =
+            i16::try_from(size_of_val(&value.device_queue)).unwrap_or(i16::MAX);
+        value.device_queue.device_list_head = [list; 2];
     });
     write_device_of_driver(context, new.driver, address);
     Ok(address)
@@ -248,7 +250,7 @@ fn forget_resources(context: &Context, device: u64, size: u64) -> usize {
 /// no driver holds a reference to it.
 pub fn forget_unused(context: &Context, device: u64) {
     let is_over = look(context, device, |one| one.is_deleted && one.files == 0);
-    if is_over != Some(true) || context.read::<DeviceObject>(device).attached != 0 {
+    if is_over != Some(true) || context.read::<DeviceObject>(device).attached_device != 0 {
         return;
     }
     handles::own(context, device, forget_unused);
@@ -260,7 +262,7 @@ pub fn forget_unused(context: &Context, device: u64) {
 
 /// Removes a device from its driver's list.
 fn unlink(context: &Context, driver: u64, device: u64) {
-    let next = context.read::<DeviceObject>(device).next;
+    let next = context.read::<DeviceObject>(device).next_device;
     let object: DriverObject = context.read(driver);
     if object.device_object == device {
         write_device_of_driver(context, driver, next);
@@ -270,11 +272,11 @@ fn unlink(context: &Context, driver: u64, device: u64) {
     let mut seen = BTreeSet::new();
     while at != 0 && seen.insert(at) {
         let value: DeviceObject = context.read(at);
-        if value.next == device {
-            context.write(at, &DeviceObject { next, ..value });
+        if value.next_device == device {
+            context.write(at, &DeviceObject { next_device: next, ..value });
             return;
         }
-        at = value.next;
+        at = value.next_device;
     }
 }
 
@@ -283,12 +285,7 @@ fn create_link(context: &Context, link: At<UnicodeString>, target: At<UnicodeStr
     let string = target.read(context);
     let bytes = context.read_bytes(string.buffer, string.length.into());
     let target = Target { bytes, room: string.maximum_length };
-    let mut state = context.state();
-    let Place::New(name) = namespace::place(&mut state, &link, LINK, 0)? else {
-        return Err(NtStatus::OBJECT_NAME_COLLISION);
-    };
-    namespace::create(&mut state, name.as_deref(), Some(target), true);
-    Ok(())
+    namespace::link_device(&mut context.state(), &link, target).map(drop)
 }
 
 fn delete_link(context: &Context, link: At<UnicodeString>) -> NtResult {
@@ -319,7 +316,8 @@ pub fn find(context: &Context, path: &str) -> Option<(u64, String)> {
     let rest = [r"\\.\", r"\\?\"].iter().find_map(|prefix| path.strip_prefix(prefix));
     let path = rest.map_or_else(|| path.to_owned(), |rest| format!(r"\??\{rest}"));
     let (found, rest) = namespace::find(context, &path, true).ok()?;
-    (found.type_name == TYPE).then_some((found.object, rest))
+    // The framework's devices have names in the same namespace.
+    is_device(context, found.object).then_some((found.object, rest))
 }
 
 /// Returns the first device that a driver created.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, mem::offset_of};
 
 use crate::{
     execution::routine::{At, Memory, routine},
-    ground::{NtStatus, arena::Block, executive_abi::ErrorLogPacket},
+    ground::{NtStatus, abi::ErrorLogPacket, arena::Block},
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 
@@ -109,34 +109,34 @@ fn free(context: &Context, entry: Memory) {
 fn write(context: &Context, entry: Memory) {
     let Allocated { block, size, .. } = take(context, entry.0);
     let packet: ErrorLogPacket = context.read(entry.0);
-    if !packet.dump_size.is_multiple_of(4) {
+    if !packet.dump_data_size.is_multiple_of(4) {
         context.stop_for_misuse(&format!(
             "with an entry that has {} bytes of dump data; the size must be a multiple of 4",
-            packet.dump_size
+            packet.dump_data_size
         ));
     }
     let bytes = context.bytes(entry.0, size as u64);
-    let dump = offset_of!(ErrorLogPacket, dump)
-        ..offset_of!(ErrorLogPacket, dump) + usize::from(packet.dump_size);
+    let dump = offset_of!(ErrorLogPacket, dump_data)
+        ..offset_of!(ErrorLogPacket, dump_data) + usize::from(packet.dump_data_size);
     let dump = bytes.get(dump).map(<[u8]>::to_vec);
-    let strings = strings(&bytes, packet.string_offset, packet.strings);
+    let strings = strings(&bytes, packet.string_offset, packet.number_of_strings);
     let (Some(dump), Some(strings)) = (dump, strings) else {
         context.stop_for_misuse(&format!(
             "with an entry of {size} bytes whose dump data ({} bytes) or strings ({} from byte {}) \
              extend past its end",
-            packet.dump_size, packet.strings, packet.string_offset
+            packet.dump_data_size, packet.number_of_strings, packet.string_offset
         ));
     };
     drop(block);
     let written = ErrorLogEntry {
         error_code: packet.error_code,
         final_status: NtStatus::from_bits(packet.final_status),
-        unique_value: packet.unique_value,
-        category: packet.category,
-        major_function: packet.major,
+        unique_value: packet.unique_error_value,
+        category: packet.event_category,
+        major_function: packet.major_function_code,
         retry_count: packet.retry_count,
-        sequence_number: packet.sequence,
-        control_code: packet.control_code,
+        sequence_number: packet.sequence_number,
+        control_code: packet.io_control_code,
         device_offset: packet.device_offset,
         dump,
         strings,

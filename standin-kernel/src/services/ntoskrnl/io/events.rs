@@ -1,18 +1,20 @@
 //! Named events created by `IoCreateNotificationEvent` and `IoCreateSynchronizationEvent`.
 
 use crate::{
-    execution::routine::{At, routine},
-    ground::{abi::UnicodeString, opaque::KernelEvent},
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            ob::{
-                namespace::{self, Place},
-                object_attributes::OPEN_IF,
-            },
-            zw::events::{NOTIFICATION, SYNCHRONIZATION, TYPE, create_at, open_handle},
-        },
+    execution::{
+        kinds::NtObject,
+        routine::{At, Out, routine},
         strings::read_unicode_string,
+    },
+    ground::{abi::UnicodeString, opaque::KernelEvent},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ex::named_events::{NOTIFICATION, SYNCHRONIZATION, TYPE, create_at, open_handle},
+        ob::{
+            handles::Opening,
+            namespace::{self, Place},
+            object_attributes::OPEN_IF,
+        },
     },
 };
 
@@ -23,7 +25,7 @@ pub const ENTRIES: Entries = &[
 
 /// Creates a signaled event, or opens the existing event with this name. Returns the event, or null
 /// if the name is invalid or is the name of an object of another type.
-fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
+fn io_create(context: &Context, name: u64, handle: u64, event_type: u32) -> u64 {
     let place = if name == 0 {
         Ok(Place::New(None))
     } else {
@@ -33,15 +35,15 @@ fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
     let Ok(place) = place else {
         return 0;
     };
-    let object = create_at(context, place, its_kind, true);
-    context.write(handle, &open_handle(context, object));
+    let object = create_at(context, place, event_type, true);
+    context.write(handle, &open_handle(context, object, Opening::KERNEL));
     object
 }
 
 fn create_notification(
     context: &Context,
     name: At<UnicodeString>,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> At<KernelEvent> {
     At::new(io_create(context, name.0, handle.0, NOTIFICATION))
 }
@@ -49,7 +51,7 @@ fn create_notification(
 fn create_synchronization(
     context: &Context,
     name: At<UnicodeString>,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> At<KernelEvent> {
     At::new(io_create(context, name.0, handle.0, SYNCHRONIZATION))
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, mem::offset_of};
 use zerocopy::{Immutable, IntoBytes};
 
 use super::devices;
-pub use crate::services::ntoskrnl::irps::Ended;
+pub use crate::services::ntoskrnl::live_irps::Ended;
 use crate::{
     execution::routine::{At, routine},
     ground::{
@@ -17,7 +17,8 @@ use crate::{
         managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
-            irps::{self, Request},
+            live_irps,
+            live_irps::Request,
         },
     },
 };
@@ -93,7 +94,7 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let flags = if stack_size <= LARGE { ALLOCATED_FIXED_SIZE } else { 0 };
     fill(context, irp, size, stack_size, flags);
     let request = Request { ended, if_not_kept: None, is_allocated: true, home: None };
-    irps::add(context, irp, request);
+    live_irps::add(context, irp, request);
     irp
 }
 
@@ -108,7 +109,7 @@ fn fill(context: &Context, irp: u64, size: u64, stack_size: u8, flags: u8) {
         value.current_location = stack_size.wrapping_add(1);
         value.tail[STACK] = irp + HEADER + LOCATION * u64::from(stack_size);
         value.allocation_flags = flags;
-        value.thread_list = [irp.wrapping_add(offset_of!(Irp, thread_list) as u64); 2];
+        value.thread_list_entry = [irp.wrapping_add(offset_of!(Irp, thread_list_entry) as u64); 2];
     });
 }
 
@@ -125,7 +126,7 @@ pub fn update_next(context: &Context, irp: u64, change: impl FnOnce(&mut IrpStac
 
 /// Frees a request that the I/O manager created.
 pub fn discard(context: &Context, irp: u64) {
-    irps::forget(context, irp);
+    live_irps::forget(context, irp);
     context.free_own(irp);
 }
 
@@ -154,7 +155,7 @@ const fn size_for_device(_context: &Context, _device: At<DeviceObject>, stack_si
 
 fn free(context: &Context, irp: At<Irp>) {
     let is_its =
-        irps::find(context, irp.0).is_some_and(|one| one.is_allocated && one.ended.is_none());
+        live_irps::find(context, irp.0).is_some_and(|one| one.is_allocated && one.ended.is_none());
     if !is_its {
         context.stop_for_wrong(irp.0, "a request from IoAllocateIrp");
     }
@@ -168,7 +169,7 @@ fn initialize(context: &Context, irp: At<Irp>, size: u16, stack_size: i8) {
     if u64::from(size) < needed {
         context.stop_for_misuse(&format!("with {size} bytes; {needed} are required"));
     }
-    if irps::find(context, irp.0).is_some_and(|one| one.is_allocated) {
+    if live_irps::find(context, irp.0).is_some_and(|one| one.is_allocated) {
         context.stop_for_misuse(
             "for a request from IoAllocateIrp, which only IoReuseIrp can prepare for reuse",
         );
@@ -176,7 +177,7 @@ fn initialize(context: &Context, irp: At<Irp>, size: u16, stack_size: i8) {
     must_be_back(context, irp.0);
     fill(context, irp.0, needed, stack_size, 0);
     let request = Request { ended: None, if_not_kept: None, is_allocated: false, home: None };
-    irps::add(context, irp.0, request);
+    live_irps::add(context, irp.0, request);
 }
 
 fn initialize_for_device(
@@ -191,14 +192,14 @@ fn initialize_for_device(
 
 /// Bugchecks if drivers in a stack are still processing a request.
 fn must_be_back(context: &Context, irp: u64) {
-    if irps::find(context, irp).is_some_and(|one| one.home.is_some()) {
+    if live_irps::find(context, irp).is_some_and(|one| one.home.is_some()) {
         context.stop_for_misuse("for a request that another driver owns and has not completed");
     }
 }
 
 fn reuse(context: &Context, irp: At<Irp>, status: NtStatus) {
     let value = irp.read(context);
-    let is_own = irps::find(context, irp.0).is_some_and(|one| one.ended.is_none());
+    let is_own = live_irps::find(context, irp.0).is_some_and(|one| one.ended.is_none());
     if !is_own {
         context.stop_for_misuse("for a request that the driver did not allocate");
     }
@@ -206,7 +207,7 @@ fn reuse(context: &Context, irp: At<Irp>, status: NtStatus) {
     let size = HEADER + LOCATION * u64::from(value.stack_count);
     let flags = value.allocation_flags & ALLOCATED_FIXED_SIZE;
     fill(context, irp.0, size, value.stack_count, flags);
-    context.update(irp.0, |value: &mut Irp| value.status_block.status = status.bits());
+    context.update(irp.0, |value: &mut Irp| value.io_status.status = status.bits());
 }
 
 /// Returns the name of a major function.
@@ -241,9 +242,9 @@ pub fn call_driver(context: &Context, device: At<DeviceObject>, irp: At<Irp>) ->
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
     store_location(context, irp.0, &value);
-    irps::sent_from(context, irp.0, from);
+    live_irps::sent_from(context, irp.0, from);
     let location = context.update(value.tail[STACK], |location: &mut IrpStack| {
-        location.device = device.0;
+        location.device_object = device.0;
         *location
     });
     if let Some(dispatch) = devices::dispatch_of(context, device.0) {
@@ -254,25 +255,25 @@ pub fn call_driver(context: &Context, device: At<DeviceObject>, irp: At<Irp>) ->
             "for the device object 0x{device:016X}, whose driver was unloaded"
         ));
     }
-    let driver = device.read(context).driver;
+    let driver = device.read(context).driver_object;
     let object: DriverObject = context.read(driver);
-    let routine = object.major_function.get(usize::from(location.major)).copied();
+    let routine = object.major_function.get(usize::from(location.major_function)).copied();
     let Some(routine) = routine.filter(|routine| *routine != 0) else {
         // The I/O manager's default routine completes the request.
-        value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
-        value.status_block.information = 0;
-        let block = offset_of!(Irp, status_block);
-        store(context, irp.0, block, &value.status_block);
+        value.io_status.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
+        value.io_status.information = 0;
+        let block = offset_of!(Irp, io_status);
+        store(context, irp.0, block, &value.io_status);
         complete_request(context, irp.0);
         return NtStatus::INVALID_DEVICE_REQUEST;
     };
-    let what = major_name(location.major);
+    let what = major_name(location.major_function);
     NtStatus::from_register(context.call_driver(what, routine, [device.0, irp.0]))
 }
 
 /// Bugchecks if no request is at the address, or if the request was completed or freed.
 pub fn must_be_request(context: &Context, irp: u64) {
-    if irps::find(context, irp).is_some() {
+    if live_irps::find(context, irp).is_some() {
         return;
     }
     if context.call().name == "IofCompleteRequest" {
@@ -291,12 +292,10 @@ pub fn must_be_request(context: &Context, irp: u64) {
 fn complete(context: &Context, irp: At<Irp>, _boost: i8) {
     must_be_request(context, irp.0);
     let value = irp.read(context);
-    if value.status_block.status == NtStatus::PENDING.bits()
-        || value.status_block.status == u32::MAX
-    {
+    if value.io_status.status == NtStatus::PENDING.bits() || value.io_status.status == u32::MAX {
         context.stop_call(
             Rule::RequestMisused,
-            &format!("for a request whose status is 0x{:08X}", value.status_block.status),
+            &format!("for a request whose status is 0x{:08X}", value.io_status.status),
         );
     }
     if value.cancel_routine != 0 {
@@ -332,7 +331,7 @@ pub fn complete_request(context: &Context, irp: u64) {
         let mut location: IrpStack = context.read(at);
         let flags = location.control;
         let routine = location.completion_routine;
-        let its_context = location.context;
+        let completion_context = location.context;
         value.pending_returned = flags & control::PENDING_RETURNED;
         value.current_location = next;
         value.tail[STACK] = at.wrapping_add(LOCATION);
@@ -340,8 +339,8 @@ pub fn complete_request(context: &Context, irp: u64) {
         store(context, irp, pending, &value.pending_returned);
         store_location(context, irp, &value);
         // The owner's completion routine can free or reuse the request.
-        irps::back_at(context, irp, next);
-        let is_success = NtStatus::from_bits(value.status_block.status).is_success();
+        live_irps::back_at(context, irp, next);
+        let is_success = NtStatus::from_bits(value.io_status.status).is_success();
         let kept = context.state().get::<Kept>().0.remove(&at);
         if let Some(back) = kept {
             back(context, at);
@@ -354,9 +353,12 @@ pub fn complete_request(context: &Context, irp: u64) {
         context.write(at, &location);
         let is_above = value.current_location <= value.stack_count;
         if wanted && routine != 0 {
-            let device =
-                if is_above { context.read::<IrpStack>(value.tail[STACK]).device } else { 0 };
-            let arguments = [device, irp, its_context];
+            let device = if is_above {
+                context.read::<IrpStack>(value.tail[STACK]).device_object
+            } else {
+                0
+            };
+            let arguments = [device, irp, completion_context];
             let result = context.call_driver("the completion routine", routine, arguments);
             if NtStatus::from_register(result) == MORE_PROCESSING_REQUIRED {
                 return;
@@ -367,7 +369,7 @@ pub fn complete_request(context: &Context, irp: u64) {
             context.write(value.tail[STACK], &above);
         }
     }
-    match irps::find(context, irp).map(|one| one.ended.or(one.if_not_kept)) {
+    match live_irps::find(context, irp).map(|one| one.ended.or(one.if_not_kept)) {
         Some(Some(ended)) => {
             ended(context, irp);
             discard(context, irp);

@@ -46,7 +46,7 @@ fn initialize_timer(
     context: &Context,
     device: At<DeviceObject>,
     routine: Callback,
-    its_context: Memory,
+    callback_context: Memory,
 ) -> NtStatus {
     let mut value = device.read(context);
     value.timer = context.with_state(|Timers(timers)| {
@@ -55,7 +55,7 @@ fn initialize_timer(
             context: 0,
             memory: Block::zeroed(0x40),
         });
-        (timer.routine, timer.context) = (routine.0, its_context.0);
+        (timer.routine, timer.context) = (routine.0, callback_context.0);
         timer.memory.address()
     });
     device.write(context, value);
@@ -71,8 +71,8 @@ fn timer_of(context: &Context, device: u64) -> (u64, u64) {
 }
 
 fn start_timer(context: &Context, device: At<DeviceObject>) {
-    let (routine, its_context) = timer_of(context, device.0);
-    timers::start_for_device(context, device.0, routine, its_context);
+    let (routine, callback_context) = timer_of(context, device.0);
+    timers::start_for_device(context, device.0, routine, callback_context);
 }
 
 fn stop_timer(context: &Context, device: At<DeviceObject>) {
@@ -174,12 +174,12 @@ fn register_reinitialization<const BOOT: bool>(
     context: &Context,
     driver: At<DriverObject>,
     routine: Callback,
-    its_context: Memory,
+    callback_context: Memory,
 ) {
     let one = Reinitialization {
         driver: driver.0,
         routine: routine.0,
-        context: its_context.0,
+        context: callback_context.0,
         is_of_boot: BOOT,
     };
     context.state().get::<Reinitializations>().0.push_back(one);

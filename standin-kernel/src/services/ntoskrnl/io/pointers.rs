@@ -2,18 +2,20 @@
 
 use super::{devices, irp, send, stacks};
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        routine::{At, routine},
+        strings::read_unicode_string,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, Irp, IrpStack, UnicodeString},
     },
     services::{
-        create_parameters::CreateParameters,
+        managers::create_parameters::CreateParameters,
         ntoskrnl::{
             context::{Context, Entries},
             ob::handles,
         },
-        strings::read_unicode_string,
     },
 };
 
@@ -60,9 +62,9 @@ fn get(
     file: At<u64>,
     device: At<u64>,
 ) -> NtResult {
-    let (its_file, its_device) = open(context, name.0, access)?;
-    file.write(context, its_file);
-    device.write(context, its_device);
+    let (opened_file, opened_device) = open(context, name.0, access)?;
+    file.write(context, opened_file);
+    device.write(context, opened_device);
     Ok(())
 }
 
@@ -97,7 +99,7 @@ fn validate_access(context: &Context, irp: At<Irp>, access: u32) -> NtStatus {
     /// `IRP_MJ_FILE_SYSTEM_CONTROL` and `IRP_MJ_DEVICE_CONTROL`.
     const CONTROLS: [u8; 2] = [13, 14];
     let location: IrpStack = context.read(irp.read(context).tail[irp::STACK]);
-    if access == 0 || access & !ALL != 0 || !CONTROLS.contains(&location.major) {
+    if access == 0 || access & !ALL != 0 || !CONTROLS.contains(&location.major_function) {
         return NtStatus::INVALID_PARAMETER;
     }
     NtStatus::SUCCESS

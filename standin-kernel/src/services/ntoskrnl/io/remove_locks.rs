@@ -8,8 +8,12 @@ use crate::{
         routine::{At, Memory, routine},
     },
     ground::{
-        NtResult, NtStatus, abi::DispatcherHeader, backtrace::Backtrace, memory,
-        opaque::IoRemoveLock, pnp_abi::RemoveLock, rule::Rule,
+        NtResult, NtStatus,
+        abi::{DispatcherHeader, RemoveLock},
+        backtrace::Backtrace,
+        memory,
+        opaque::IoRemoveLock,
+        rule::Rule,
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -39,8 +43,8 @@ type Holders = Vec<(u64, Backtrace)>;
 
 /// The offsets of a lock's fields.
 const REMOVED: u64 = std::mem::offset_of!(RemoveLock, removed) as u64;
-const COUNT: u64 = std::mem::offset_of!(RemoveLock, count) as u64;
-const EVENT: u64 = std::mem::offset_of!(RemoveLock, event) as u64;
+const COUNT: u64 = std::mem::offset_of!(RemoveLock, io_count) as u64;
+const EVENT: u64 = std::mem::offset_of!(RemoveLock, remove_event) as u64;
 
 fn initialize(
     context: &Context,
@@ -61,7 +65,7 @@ fn initialize(
     initialize_header(context, event, kind::SYNCHRONIZATION_EVENT, event_size, 0);
     context.update(lock.0, |value: &mut RemoveLock| {
         value.removed = 0;
-        value.count = 1;
+        value.io_count = 1;
     });
     context.state().get::<Locks>().0.insert(lock.0, Vec::new());
 }
@@ -94,7 +98,7 @@ fn change<R>(
         let change = body(holders, &mut value);
         // The event between these fields belongs to the waiting thread.
         memory::write(lock.wrapping_add(REMOVED), &value.removed)?;
-        memory::write(lock.wrapping_add(COUNT), &value.count)?;
+        memory::write(lock.wrapping_add(COUNT), &value.io_count)?;
         if change.signals {
             signal_in(state, lock.wrapping_add(EVENT))?;
         }
@@ -130,7 +134,7 @@ fn acquire(
         if value.removed != 0 {
             return Change::new(Err(DELETE_PENDING));
         }
-        value.count = value.count.saturating_add(1);
+        value.io_count = value.io_count.saturating_add(1);
         holders.push((tag.0, backtrace));
         Change::new(Ok(()))
     })
@@ -141,7 +145,7 @@ fn take(holders: &mut Holders, value: &mut RemoveLock, tag: u64) -> bool {
     let at = holders.iter().rposition(|(its, _)| *its == tag);
     if let Some(at) = at {
         holders.remove(at);
-        value.count = value.count.saturating_sub(1);
+        value.io_count = value.io_count.saturating_sub(1);
     }
     at.is_some()
 }
@@ -158,7 +162,7 @@ fn must_be_taken(context: &Context, is_taken: bool, lock: u64, tag: u64) {
 fn release(context: &Context, lock: At<IoRemoveLock>, tag: Memory, _size: u32) {
     let is_taken = change(context, lock.0, |holders, value| {
         let is_taken = take(holders, value, tag.0);
-        Change { result: is_taken, signals: is_taken && value.count == 0 }
+        Change { result: is_taken, signals: is_taken && value.io_count == 0 }
     });
     must_be_taken(context, is_taken, lock.0, tag.0);
 }
@@ -171,7 +175,7 @@ fn release_and_wait(context: &Context, lock: At<IoRemoveLock>, tag: Memory, _siz
         if is_taken {
             value.removed = 1;
             // The device itself counts as a holder.
-            value.count = value.count.saturating_sub(1);
+            value.io_count = value.io_count.saturating_sub(1);
         }
         Change::new(is_taken)
     });
@@ -202,9 +206,9 @@ fn describe(context: &Context, lock: u64) -> String {
 }
 
 /// Removes the locks in memory that is being freed. If a lock is still held, describes its holders.
-pub fn memory_gone(context: &Context, from: u64, to: u64) -> Option<String> {
+pub fn memory_gone(context: &Context, start: u64, end: u64) -> Option<String> {
     let inside: Vec<u64> = context.with_state(|Locks(all)| {
-        all.keys().copied().filter(|lock| (from..to).contains(lock)).collect()
+        all.keys().copied().filter(|lock| (start..end).contains(lock)).collect()
     });
     let held = inside.iter().find_map(|lock| {
         let is_held = with(context, *lock, |holders| !holders.is_empty());

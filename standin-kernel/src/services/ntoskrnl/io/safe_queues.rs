@@ -11,9 +11,8 @@ use crate::{
     execution::routine::{At, Callback, Memory, routine},
     ground::{
         NtStatus,
-        abi::{Irp, IrpStack},
+        abi::{CancelSafeContext, CancelSafeQueue, Irp, IrpStack},
         arena::Block,
-        pnp_abi::{CancelSafeContext, CancelSafeQueue},
     },
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -47,12 +46,12 @@ fn initialize<const KIND: u32>(
 ) -> NtStatus {
     let value = CancelSafeQueue {
         kind: KIND,
-        insert: insert.0,
-        remove: remove.0,
-        peek: peek.0,
-        acquire: acquire.0,
-        release: release.0,
-        complete_cancelled: complete_cancelled.0,
+        csq_insert_irp: insert.0,
+        csq_remove_irp: remove.0,
+        csq_peek_next_irp: peek.0,
+        csq_acquire_lock: acquire.0,
+        csq_release_lock: release.0,
+        csq_complete_canceled_irp: complete_cancelled.0,
         ..CancelSafeQueue::new_zeroed()
     };
     queue.write(context, value);
@@ -84,7 +83,11 @@ impl<'a> Locked<'a> {
     fn new(context: &'a Context, queue: u64) -> Self {
         let value = read(context, queue);
         let irql = Block::zeroed(8);
-        context.call_driver_with_lock("CsqAcquireLock", value.acquire, [queue, irql.address()]);
+        context.call_driver_with_lock(
+            "CsqAcquireLock",
+            value.csq_acquire_lock,
+            [queue, irql.address()],
+        );
         Self { context, queue, value, irql }
     }
 
@@ -92,20 +95,21 @@ impl<'a> Locked<'a> {
     fn release(self) {
         let irql: u8 = self.context.read(self.irql.address());
         let arguments = [self.queue, u64::from(irql)];
-        self.context.call_driver_with_lock("CsqReleaseLock", self.value.release, arguments);
+        self.context
+            .call_driver_with_lock("CsqReleaseLock", self.value.csq_release_lock, arguments);
     }
 
     /// Calls the driver to remove a request from the queue.
     fn take(&self, irp: u64) {
         let arguments = [self.queue, irp];
-        self.context.call_driver("CsqRemoveIrp", self.value.remove, arguments);
+        self.context.call_driver("CsqRemoveIrp", self.value.csq_remove_irp, arguments);
         self.forget(irp);
     }
 
     /// Calls the driver to find the next request after `irp`.
     fn next(&self, irp: u64, peek_context: u64) -> u64 {
         let arguments = [self.queue, irp, peek_context];
-        self.context.call_driver("CsqPeekNextIrp", self.value.peek, arguments)
+        self.context.call_driver("CsqPeekNextIrp", self.value.csq_peek_next_irp, arguments)
     }
 
     /// Removes the link between a request and its queue.
@@ -120,7 +124,7 @@ impl<'a> Locked<'a> {
     /// Releases the lock, and calls the driver to complete a canceled request.
     fn complete_cancelled(self, irp: u64) {
         let (context, queue) = (self.context, self.queue);
-        let routine = self.value.complete_cancelled;
+        let routine = self.value.csq_complete_canceled_irp;
         self.release();
         context.call_driver("CsqCompleteCanceledIrp", routine, [queue, irp]);
     }
@@ -130,9 +134,9 @@ fn insert(
     context: &Context,
     queue: At<CancelSafeQueue>,
     irp: At<Irp>,
-    its_context: At<CancelSafeContext>,
+    irp_context: At<CancelSafeContext>,
 ) {
-    insert_with(context, queue, irp, its_context, At::NULL);
+    insert_with(context, queue, irp, irp_context, At::NULL);
 }
 
 /// Marks a request as pending, and calls the driver to queue it unless it is canceled.
@@ -140,20 +144,21 @@ fn insert_with(
     context: &Context,
     queue: At<CancelSafeQueue>,
     irp: At<Irp>,
-    its_context: At<CancelSafeContext>,
+    irp_context: At<CancelSafeContext>,
     insert_context: Memory,
 ) -> NtStatus {
     let locked = Locked::new(context, queue.0);
-    let link = if its_context.is_null() {
+    let link = if irp_context.is_null() {
         queue.0
     } else {
-        let value = CancelSafeContext { kind: CONTEXT, reserved: 0, irp: irp.0, queue: queue.0 };
-        its_context.write(context, value);
-        its_context.0
+        let value =
+            CancelSafeContext { kind: CONTEXT, irp: irp.0, csq: queue.0, ..Default::default() };
+        irp_context.write(context, value);
+        irp_context.0
     };
     irp::store(context, irp.0, irp::tail(LINK), &link);
     let value = irp.read(context);
-    let routine = locked.value.insert;
+    let routine = locked.value.csq_insert_irp;
     if locked.value.kind == EXTENDED {
         let arguments = [queue.0, irp.0, insert_context.0];
         let status =
@@ -185,7 +190,7 @@ fn insert_with(
 fn cancelled(context: &Context, irp: u64) {
     let link = context.read::<Irp>(irp).tail[LINK];
     let kind: u32 = context.read(link);
-    let queue = if kind == CONTEXT { context.read::<CancelSafeContext>(link).queue } else { link };
+    let queue = if kind == CONTEXT { context.read::<CancelSafeContext>(link).csq } else { link };
     let locked = Locked::new(context, queue);
     locked.take(irp);
     locked.complete_cancelled(irp);
@@ -195,10 +200,10 @@ fn cancelled(context: &Context, irp: u64) {
 fn remove(
     context: &Context,
     queue: At<CancelSafeQueue>,
-    its_context: At<CancelSafeContext>,
+    irp_context: At<CancelSafeContext>,
 ) -> At<Irp> {
     let locked = Locked::new(context, queue.0);
-    let irp = its_context.read(context).irp;
+    let irp = irp_context.read(context).irp;
     let is_taken = irp != 0 && exchange_routine(context, irp, 0) != 0;
     if is_taken {
         locked.take(irp);

@@ -19,7 +19,7 @@ use crate::{
         rule::Rule,
     },
     services::{
-        create_parameters::{CreateParameters, SYNCHRONOUS_IO, SecurityContext},
+        managers::create_parameters::{CreateParameters, SYNCHRONOUS_IO, SecurityContext},
         ntoskrnl::{
             context::{Context, Ntoskrnl},
             ke::{apcs, thread_objects},
@@ -144,10 +144,14 @@ pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> Nt
     context.update(file, |object: &mut FileObject| {
         object.kind = FileObject::TYPE;
         object.size = FileObject::SIZE;
-        object.device = device;
+        object.device_object = device;
         object.flags = if opener.create.is_synchronous() { SYNCHRONOUS_IO } else { 0 };
-        object.name =
-            UnicodeString { length, maximum_length: length, reserved: 0, buffer: text.address() };
+        object.file_name = UnicodeString {
+            length,
+            maximum_length: length,
+            buffer: text.address(),
+            ..Default::default()
+        };
     });
     let new = File { device, opener, is_abandoned: false, _memory: memory, _name: text };
     context.state().get::<Files>().open.insert(file, new);
@@ -397,18 +401,18 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let request = irp::create(context, stack_size, Some(ended));
     context.update(request, |value: &mut Irp| {
-        value.mdl = buffers.mdl;
-        value.system_buffer = buffers.system;
+        value.mdl_address = buffers.mdl;
+        value.associated_irp = buffers.system;
         value.user_buffer = buffers.user;
         value.requestor_mode = opener_of(context, file).mode;
         value.tail[THREAD] = thread_objects::current(context).0;
         value.tail[FILE] = file;
     });
     irp::update_next(context, request, |location| {
-        location.major = major;
+        location.major_function = major;
         location.parameters = parameters;
-        location.device = top;
-        location.file = file;
+        location.device_object = top;
+        location.file_object = file;
     });
     let number = context.with_state(|files: &mut Files| {
         files.issued += 1;
@@ -445,7 +449,7 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
 /// Stores the result of a completed request.
 fn ended(context: &Context, request: u64) {
     let value: Irp = context.read(request);
-    let status = NtStatus::from_bits(value.status_block.status);
+    let status = NtStatus::from_bits(value.io_status.status);
     let mut state = context.state();
     let files = state.get::<Files>();
     let Some((number, pending)) = files.pending.extract_if(|_, one| one.irp == request).next()
@@ -455,11 +459,10 @@ fn ended(context: &Context, request: u64) {
     // The output is copied after a warning, but not after an error.
     let is_error = status.bits() >> 30 == 3;
     let output = pending.output.filter(|_| !is_error).map(|(address, length)| {
-        let count =
-            usize::try_from(value.status_block.information).unwrap_or(usize::MAX).min(length);
+        let count = usize::try_from(value.io_status.information).unwrap_or(usize::MAX).min(length);
         memory::read_bytes(address, count).unwrap_or_default()
     });
-    let information = value.status_block.information;
+    let information = value.io_status.information;
     files.ended.insert(number, Outcome { status, information, output: output.unwrap_or_default() });
     drop(state);
     must_fit(context, status, &value, pending.output);
@@ -471,11 +474,11 @@ fn ended(context: &Context, request: u64) {
 /// Bugchecks if a request was completed with more bytes than its output buffer holds. The I/O manager
 /// copies that many bytes from the system buffer, unless the status is an error.
 fn must_fit(context: &Context, status: NtStatus, irp: &Irp, output: Option<(u64, usize)>) {
-    let count = irp.status_block.information;
+    let count = irp.io_status.information;
     let Some((address, length)) = output.filter(|(_, length)| *length > 0) else {
         return;
     };
-    let is_copied = address == irp.system_buffer && status.bits() >> 30 != 3;
+    let is_copied = address == irp.associated_irp && status.bits() >> 30 != 3;
     if count > length as u64 && (is_copied || status.is_success()) {
         context.stop(
             Rule::RequestMisused,

@@ -4,7 +4,10 @@ use zerocopy::FromZeros;
 
 use crate::{
     execution::routine::{At, routine},
-    ground::{NtResult, NtStatus, abi::FileObject, executive_abi::ShareAccess},
+    ground::{
+        NtResult, NtStatus,
+        abi::{FileObject, ShareAccess},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -52,13 +55,13 @@ fn count(
     }
     let mut all = opens.read(context);
     for (count, by) in [
-        (&mut all.opens, 1),
+        (&mut all.open_count, 1),
         (&mut all.readers, file.read_access),
         (&mut all.writers, file.write_access),
         (&mut all.deleters, file.delete_access),
-        (&mut all.share_read, file.shared_read),
-        (&mut all.share_write, file.shared_write),
-        (&mut all.share_delete, file.shared_delete),
+        (&mut all.shared_read, file.shared_read),
+        (&mut all.shared_write, file.shared_write),
+        (&mut all.shared_delete, file.shared_delete),
     ] {
         *count = change(*count, by.into());
     }
@@ -84,13 +87,13 @@ fn check(
     let file = store(context, access, share, file);
     let all = opens.read(context);
     let conflicts = [
-        (file.read_access, all.share_read, all.readers, file.shared_read),
-        (file.write_access, all.share_write, all.writers, file.shared_write),
-        (file.delete_access, all.share_delete, all.deleters, file.shared_delete),
+        (file.read_access, all.shared_read, all.readers, file.shared_read),
+        (file.write_access, all.shared_write, all.writers, file.shared_write),
+        (file.delete_access, all.shared_delete, all.deleters, file.shared_delete),
     ]
     .into_iter()
     .any(|(wants, sharers, users, shares)| {
-        (wants != 0 && sharers < all.opens) || (users != 0 && shares == 0)
+        (wants != 0 && sharers < all.open_count) || (users != 0 && shares == 0)
     });
     if counts(&file) && conflicts {
         return Err(SHARING_VIOLATION);

@@ -31,8 +31,8 @@ fn send(context: &Context, device: u64) {
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let request = irp::create(context, stack_size, Some(ended));
     irp::update_next(context, request, |location| {
-        location.major = SHUTDOWN;
-        location.device = top;
+        location.major_function = SHUTDOWN;
+        location.device_object = top;
     });
     let status = call_driver(context, At::new(top), At::new(request));
     let has_ended = || context.state().get::<Ended>().0.contains(&request);

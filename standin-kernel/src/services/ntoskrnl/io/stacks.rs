@@ -79,18 +79,18 @@ pub fn attach_to_top(
     if let Some(lower) = lower {
         context.write(lower, &top);
     }
-    below.attached = source;
+    below.attached_device = source;
     context.write(top, &below);
     context.update(source, |above: &mut DeviceObject| {
         above.stack_size = below.stack_size.saturating_add(1);
-        above.alignment = below.alignment;
+        above.alignment_requirement = below.alignment_requirement;
     });
     Some(top)
 }
 
 /// Detaches the device that is attached to `target`.
 fn detach(context: &Context, target: At<DeviceObject>) {
-    let above = target.update(context, |below| std::mem::take(&mut below.attached));
+    let above = target.update(context, |below| std::mem::take(&mut below.attached_device));
     if above == 0 {
         context.stop_for_misuse("for a device to which nothing is attached");
     }
@@ -105,7 +105,7 @@ pub fn stack_above(context: &Context, device: u64) -> Vec<u64> {
     let mut seen = BTreeSet::from([device]);
     let mut at = device;
     loop {
-        at = context.read::<DeviceObject>(at).attached;
+        at = context.read::<DeviceObject>(at).attached_device;
         if at == 0 {
             return stack;
         }
@@ -136,7 +136,7 @@ fn attached_reference(context: &Context, device: At<DeviceObject>) -> At<DeviceO
 /// Returns the device at the top of the stack of a file's device.
 fn related_device(context: &Context, file: At<FileObject>) -> At<DeviceObject> {
     /// The offset of a file object's device.
-    const DEVICE: u64 = std::mem::offset_of!(FileObject, device) as u64;
+    const DEVICE: u64 = std::mem::offset_of!(FileObject, device_object) as u64;
     let device: u64 = context.read(file.0.wrapping_add(DEVICE));
     At::new(top_of(context, device))
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     execution::routine::{At, Callback, Memory, routine},
-    ground::{abi::DeviceObject, opaque::IoWorkItem},
+    ground::{abi::DeviceObject, memory, opaque::IoWorkItem},
     services::{
         managers::pool::Tag,
         ntoskrnl::{
@@ -99,10 +99,18 @@ fn queue(
     item: At<IoWorkItem>,
     routine: Callback,
     _queue: u32,
-    its_context: Memory,
+    work_item_context: Memory,
 ) {
+    const DEVICE: i16 = 3;
+    let object = with(context, item.0, |item| item.object);
+    if memory::read::<i16>(object) != Ok(DEVICE) {
+        context.stop_for_misuse(&format!(
+            "for a work item of 0x{object:016X}, which is not a device object; IoQueueWorkItemEx also \
+             takes a work item of a driver object"
+        ));
+    }
     let object = enqueue(context, item.0);
-    run(context, item.0, routine.0, [object, its_context.0, 0]);
+    run(context, item.0, routine.0, [object, work_item_context.0, 0]);
 }
 
 fn queue_ex(
@@ -110,10 +118,10 @@ fn queue_ex(
     item: At<IoWorkItem>,
     routine: Callback,
     _queue: u32,
-    its_context: Memory,
+    work_item_context: Memory,
 ) {
     let object = enqueue(context, item.0);
-    run(context, item.0, routine.0, [object, its_context.0, item.0]);
+    run(context, item.0, routine.0, [object, work_item_context.0, item.0]);
 }
 
 /// Marks a work item as queued. Returns its object.

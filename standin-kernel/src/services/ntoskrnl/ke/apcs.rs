@@ -79,24 +79,17 @@ fn initialize(
     let is_special = normal_routine == Callback(0);
     let value = KernelApc {
         kind: TYPE,
-        spare: 0,
         size: u8::try_from(size_of::<KernelApc>()).unwrap_or(u8::MAX),
-        spare_1: 0,
-        spare_2: 0,
         thread: thread.0,
-        entry: [0; 2],
-        routines: [kernel_routine.0, rundown_routine.0, normal_routine.0],
+        reserved: [kernel_routine.0, rundown_routine.0, normal_routine.0],
         // A special APC has neither a mode nor a context.
-        context: if is_special { 0 } else { normal_context.0 },
-        first: 0,
-        second: 0,
-        environment: match environment {
-            AT_INITIALIZATION => current,
-            other => i8::try_from(other).unwrap_or(0),
+        normal_context: if is_special { 0 } else { normal_context.0 },
+        apc_state_index: match environment {
+            AT_INITIALIZATION => current.cast_unsigned(),
+            other => u8::try_from(other).unwrap_or(0),
         },
-        mode: if is_special { 0 } else { mode },
-        inserted: 0,
-        reserved: [0; 5],
+        apc_mode: if is_special { 0 } else { mode.cast_unsigned() },
+        ..Default::default()
     };
     apc.write(context, value);
 }
@@ -119,15 +112,21 @@ fn insert(
     if value.inserted != 0 || has_ended {
         return false;
     }
-    let environment = match value.environment {
+    let environment = match value.apc_state_index.cast_signed() {
         AT_INSERTION => thread_objects::environment(context, thread),
         other => other,
     };
     apc.write(
         context,
-        KernelApc { first: first.0, second: second.0, environment, inserted: 1, ..value },
+        KernelApc {
+            system_argument1: first.0,
+            system_argument2: second.0,
+            apc_state_index: environment.cast_unsigned(),
+            inserted: 1,
+            ..value
+        },
     );
-    let kind = match (value.routines[2], value.mode) {
+    let kind = match (value.reserved[2], value.apc_mode) {
         (0, _) => Kind::Special,
         (_, 0) => Kind::Normal,
         _ => Kind::User,
@@ -191,7 +190,7 @@ fn run(context: &Context, apc: u64) {
         value.inserted = 0;
         *value
     });
-    let [kernel_routine, _, normal_routine] = value.routines;
+    let [kernel_routine, _, normal_routine] = value.reserved;
     let is_normal = normal_routine != 0;
     if is_normal {
         thread_objects::with_current(context, |thread| thread.runs_apc = true);
@@ -199,7 +198,10 @@ fn run(context: &Context, apc: u64) {
     // The kernel routine can change the normal routine's arguments, and it may free the APC.
     let given = Block::zeroed(4 * 8);
     let at = given.address();
-    context.write(at, &[normal_routine, value.context, value.first, value.second]);
+    context.write(
+        at,
+        &[normal_routine, value.normal_context, value.system_argument1, value.system_argument2],
+    );
     let what = "the kernel routine of an APC";
     let arguments = [apc, at, at + 8, at + 16, at + 24];
     context.call_driver_at(APC, what, kernel_routine, arguments);
@@ -246,8 +248,8 @@ pub fn run_down(context: &Context) {
             value.inserted = 0;
             *value
         });
-        if value.routines[1] != 0 {
-            context.call_driver("the rundown routine of an APC", value.routines[1], [one.apc]);
+        if value.reserved[1] != 0 {
+            context.call_driver("the rundown routine of an APC", value.reserved[1], [one.apc]);
         }
     }
 }
@@ -257,7 +259,7 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let all = context.state().get::<Queue>().0.clone();
     let is_left = |one: &Queued| {
         let value = memory::read::<KernelApc>(one.apc);
-        belongs(one.apc) || value.is_ok_and(|value| value.routines.iter().any(|it| belongs(*it)))
+        belongs(one.apc) || value.is_ok_and(|value| value.reserved.iter().any(|it| belongs(*it)))
     };
     let left: Vec<u64> = all.iter().filter(|one| is_left(one)).map(|one| one.apc).collect();
     change(context, |all| all.retain(|one| !left.contains(&one.apc)));

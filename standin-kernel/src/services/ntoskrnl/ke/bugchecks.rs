@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use crate::{
     execution::routine::{At, Callback, Memory, routine},
     ground::{
-        NtResult, NtStatus, abi::Pointee, arena::Block, executive_abi::BugCheckRecord, memory,
+        NtResult, NtStatus,
+        abi::{BugCheckRecord, Pointee},
+        arena::Block,
+        memory,
         opaque::BugCheckReasonRecord,
     },
     services::ntoskrnl::context::{Context, Entries},
@@ -40,7 +43,7 @@ const REASON_STATE: u64 = 44;
 /// The offset of a record's state, and of its routine.
 const STATE: u64 = std::mem::offset_of!(BugCheckRecord, state) as u64;
 
-const ROUTINE: u64 = std::mem::offset_of!(BugCheckRecord, routine) as u64;
+const ROUTINE: u64 = std::mem::offset_of!(BugCheckRecord, callback_routine) as u64;
 
 /// The routines, by record address or handle.
 #[derive(Default)]
@@ -76,14 +79,13 @@ fn register(
     let sum = [routine.0, buffer.0, u64::from(length), component.0];
     let value = BugCheckRecord {
         entry: [record.0; 2],
-        routine: routine.0,
+        callback_routine: routine.0,
         buffer: buffer.0,
         length,
-        reserved: 0,
         component: component.0,
         checksum: sum.into_iter().fold(0, u64::wrapping_add),
         state: INSERTED,
-        reserved_1: [0; 7],
+        ..Default::default()
     };
     record.write(context, value);
     remember(context, record.0, routine.0, None);

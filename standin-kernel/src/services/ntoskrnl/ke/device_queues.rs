@@ -4,7 +4,7 @@ use super::spin_locks::{insert_between, unlink};
 use crate::{
     execution::routine::{At, routine},
     ground::{
-        executive_abi::{DeviceQueue, DeviceQueueEntry},
+        abi::{DeviceQueue, DeviceQueueEntry},
         irql::Irql,
     },
     services::ntoskrnl::context::{Context, Entries},
@@ -25,17 +25,14 @@ pub const ENTRIES: Entries = &[
 /// `DeviceQueueObject`.
 const KIND: i16 = 0x14;
 /// The offset of the entries.
-const LIST: u64 = std::mem::offset_of!(DeviceQueue, list) as u64;
+const LIST: u64 = std::mem::offset_of!(DeviceQueue, device_list_head) as u64;
 
 fn initialize(context: &Context, queue: At<DeviceQueue>) {
     let value = DeviceQueue {
         kind: KIND,
         size: i16::try_from(size_of::<DeviceQueue>()).unwrap_or(0),
-        reserved: 0,
-        list: [queue.0.wrapping_add(LIST); 2],
-        lock: 0,
-        busy: 0,
-        hint: [0; 7],
+        device_list_head: [queue.0.wrapping_add(LIST); 2],
+        ..Default::default()
     };
     queue.write(context, value);
 }
@@ -61,7 +58,7 @@ fn mark(context: &Context, entry: u64, inserted: bool, key: Option<u32>) {
     let mut value: DeviceQueueEntry = context.read(entry);
     value.inserted = u8::from(inserted);
     if let Some(key) = key {
-        value.key = key;
+        value.sort_key = key;
     }
     context.write(entry, &value);
 }
@@ -84,7 +81,7 @@ fn entries(context: &Context, queue: u64) -> Vec<u64> {
 }
 
 fn key_of(context: &Context, entry: u64) -> u32 {
-    context.read::<DeviceQueueEntry>(entry).key
+    context.read::<DeviceQueueEntry>(entry).sort_key
 }
 
 /// Marks an idle queue as busy. If the queue is already busy, inserts an entry according to its

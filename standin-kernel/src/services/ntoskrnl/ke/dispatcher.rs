@@ -22,7 +22,10 @@ use crate::{
         memory::{self, BadAddress},
         rule::Rule,
     },
-    services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
+    services::{
+        managers::module_states::ModuleStates, ntoskrnl::context::Context,
+        verifier::warnings::Verifier,
+    },
 };
 
 /// Waits that have not ended, oldest first. Each wait is for a `T` and ends with an `R`.
@@ -128,7 +131,7 @@ where
 }
 
 /// Signals an object and ends the waits that are now satisfied, while the modules' state is locked.
-pub fn signal_in(state: &mut Parts, object: u64) -> Result<(), BadAddress> {
+pub fn signal_in(state: &mut ModuleStates, object: u64) -> Result<(), BadAddress> {
     let mut header: DispatcherHeader = memory::read(object)?;
     header.signal_state = 1;
     memory::write(object, &header)?;
@@ -141,7 +144,7 @@ pub fn satisfy(context: &Context) {
     satisfy_in(&mut context.state(), 0);
 }
 
-fn satisfy_in(state: &mut Parts, increment: i32) {
+fn satisfy_in(state: &mut ModuleStates, increment: i32) {
     let ended = thread_objects::ended(state);
     let (mut owners, mut woken) = (Vec::new(), Vec::new());
     for wait in state.get::<ObjectWaits>().unended() {
@@ -183,7 +186,9 @@ const MUTANT_LIMIT_EXCEEDED: NtStatus = NtStatus::from_bits(0xC000_0191);
 fn is_at_limit(object: u64, thread: u64) -> bool {
     memory::read::<Mutant>(object).is_ok_and(|mutant| {
         let header = mutant.header;
-        header.kind == kind::MUTANT && header.signal_state == i32::MIN && mutant.owner == thread
+        header.kind == kind::MUTANT
+            && header.signal_state == i32::MIN
+            && mutant.owner_thread == thread
     })
 }
 
@@ -196,7 +201,7 @@ fn is_signaled(object: u64, thread: u64) -> bool {
     }
     // The owner of a mutex can acquire it again.
     header.kind == kind::MUTANT
-        && memory::read::<Mutant>(object).is_ok_and(|mutant| mutant.owner == thread)
+        && memory::read::<Mutant>(object).is_ok_and(|mutant| mutant.owner_thread == thread)
 }
 
 /// Acquires a signaled object. Adds the thread to `owners` if the object is a mutex that puts the
@@ -214,7 +219,7 @@ fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
             };
             // A wait for a mutex at its limit has already failed.
             mutant.header.signal_state = mutant.header.signal_state.saturating_sub(1);
-            mutant.owner = thread;
+            mutant.owner_thread = thread;
             if mutant.header.signal_state == 0 && mutant.apc_disable != 0 {
                 owners.push(thread);
             }
@@ -254,8 +259,9 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
     let objects = Objects { addresses, all, thread: thread_objects::current(context).0 };
     if objects.addresses.iter().any(|object| is_at_limit(*object, objects.thread)) {
         context.raise_exception(MUTANT_LIMIT_EXCEEDED, "for a mutex that is acquired too often");
+        return MUTANT_LIMIT_EXCEEDED;
     }
-    let acquire_now = |state: &mut Parts| {
+    let acquire_now = |state: &mut ModuleStates| {
         let mut owners = Vec::new();
         let status = acquire(&objects, &thread_objects::ended(state), &mut owners);
         thread_objects::note_mutexes(state, &owners);

@@ -49,20 +49,20 @@ struct Queued {
     is_dpc: bool,
 }
 
-fn initialize(context: &Context, dpc: At<KernelDpc>, routine: Callback, its_context: Memory) {
-    initialize_as(context, DPC, dpc.0, routine.0, its_context.0);
+fn initialize(context: &Context, dpc: At<KernelDpc>, routine: Callback, deferred_context: Memory) {
+    initialize_as(context, DPC, dpc.0, routine.0, deferred_context.0);
 }
 
 fn initialize_threaded(
     context: &Context,
     dpc: At<KernelDpc>,
     routine: Callback,
-    its_context: Memory,
+    deferred_context: Memory,
 ) {
-    initialize_as(context, THREADED_DPC, dpc.0, routine.0, its_context.0);
+    initialize_as(context, THREADED_DPC, dpc.0, routine.0, deferred_context.0);
 }
 
-fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_context: u64) {
+fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, deferred_context: u64) {
     if is_queued(context, dpc) {
         context.stop_for_misuse(&format!("for the DPC at 0x{dpc:016X}, which is queued"));
     }
@@ -71,9 +71,9 @@ fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_contex
         value.kind = kind;
         value.importance = MEDIUM;
         value.number = 0;
-        value.routine = routine;
-        value.context = its_context;
-        value.data = 0;
+        value.deferred_routine = routine;
+        value.deferred_context = deferred_context;
+        value.dpc_data = 0;
     });
 }
 
@@ -84,7 +84,7 @@ fn is_queued(context: &Context, dpc: u64) -> bool {
 /// Returns a DPC's fields. Bugchecks if it was not initialized.
 fn read(context: &Context, dpc: u64) -> KernelDpc {
     let value: KernelDpc = context.read(dpc);
-    if ![DPC, THREADED_DPC].contains(&value.kind) || value.routine == 0 {
+    if ![DPC, THREADED_DPC].contains(&value.kind) || value.deferred_routine == 0 {
         context
             .stop_for_misuse(&format!("with the DPC at 0x{dpc:016X}, which was not initialized"));
     }
@@ -101,10 +101,10 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
     if is_queued(context, dpc) {
         return false;
     }
-    value.argument_1 = argument_1;
-    value.argument_2 = argument_2;
+    value.system_argument1 = argument_1;
+    value.system_argument2 = argument_2;
     // Drivers can only test whether the field is null.
-    value.data = dpc;
+    value.dpc_data = dpc;
     context.write(dpc, &value);
     let is_threaded = value.kind == THREADED_DPC;
     push(
@@ -112,8 +112,8 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
         Queued {
             what: if is_threaded { "the threaded DPC's routine" } else { "the DPC's routine" },
             address: dpc,
-            routine: value.routine,
-            arguments: [dpc, value.context, argument_1, argument_2],
+            routine: value.deferred_routine,
+            arguments: [dpc, value.deferred_context, argument_1, argument_2],
             is_threaded,
             is_dpc: true,
         },
@@ -122,7 +122,7 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
 }
 
 /// Queues a call to a timer's callback, unless a call is already queued.
-pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context: u64) {
+pub fn queue_callback(context: &Context, timer: u64, callback: u64, callback_context: u64) {
     if !is_queued(context, timer) {
         push(
             context,
@@ -130,7 +130,7 @@ pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context:
                 what: "the timer's callback",
                 address: timer,
                 routine: callback,
-                arguments: [timer, its_context, 0, 0],
+                arguments: [timer, callback_context, 0, 0],
                 is_threaded: false,
                 is_dpc: false,
             },
@@ -162,7 +162,7 @@ fn remove(context: &Context, dpc: At<KernelDpc>) -> bool {
 
 /// Marks a DPC as not queued. Its memory may already be freed.
 fn clear(dpc: u64) {
-    let at = dpc.wrapping_add(std::mem::offset_of!(KernelDpc, data) as u64);
+    let at = dpc.wrapping_add(std::mem::offset_of!(KernelDpc, dpc_data) as u64);
     let _written = memory::write(at, &0_u64);
 }
 

@@ -14,6 +14,7 @@ use crate::{
         abi::{DispatcherHeader, Mutant, Semaphore},
         irql::Irql,
         opaque::{KernelEvent, WaitBlock},
+        rule::Rule,
     },
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -37,11 +38,11 @@ pub const ENTRIES: Entries = &[
 
 const EVENTS: &[u8] = &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT];
 
-fn initialize_event(context: &Context, event: At<KernelEvent>, its_kind: u32, state: bool) {
-    let its_kind =
-        if its_kind == 0 { kind::NOTIFICATION_EVENT } else { kind::SYNCHRONIZATION_EVENT };
+fn initialize_event(context: &Context, event: At<KernelEvent>, event_type: u32, state: bool) {
+    let event_type =
+        if event_type == 0 { kind::NOTIFICATION_EVENT } else { kind::SYNCHRONIZATION_EVENT };
     let state = i32::from(state);
-    initialize(context, event.0, its_kind, size_of::<DispatcherHeader>(), state);
+    initialize(context, event.0, event_type, size_of::<DispatcherHeader>(), state);
 }
 
 /// Bugchecks if a routine that signals an object is called above `APC_LEVEL` with `Wait` set.
@@ -75,13 +76,23 @@ fn reset_event(context: &Context, event: At<KernelEvent>) -> i32 {
     set_state(context, event.0, 0)
 }
 
+/// Returns the state of an event. The routine only reads it, so Windows does not notice that an event was
+/// not initialized.
 fn read_event(context: &Context, event: At<KernelEvent>) -> i32 {
+    let header: DispatcherHeader = context.read(event.0);
+    if header.wait_list_head[0] == 0 {
+        context.warn(
+            Rule::UninitializedEvent,
+            &format!("with the event at 0x{event:016X}, which was not initialized"),
+        );
+        return header.signal_state;
+    }
     header_of(context, event.0, EVENTS).signal_state
 }
 
 fn initialize_mutex(context: &Context, mutex: At<Mutant>, _level: u32) {
     let entry = mutex.0.wrapping_add(size_of::<DispatcherHeader>() as u64);
-    let mutant = Mutant { list_entry: [entry; 2], apc_disable: 1, ..Mutant::new_zeroed() };
+    let mutant = Mutant { mutant_list_entry: [entry; 2], apc_disable: 1, ..Mutant::new_zeroed() };
     mutex.write(context, mutant);
     initialize(context, mutex.0, kind::MUTANT, size_of::<Mutant>(), 1);
 }
@@ -94,13 +105,13 @@ fn release_mutex(context: &Context, mutex: At<Mutant>, wait: bool) -> i32 {
     let thread = thread_objects::current(context);
     let before = dispatcher::change(context, mutex.0, MUTANT_INCREMENT, |mutant: &mut Mutant| {
         let before = mutant.header.signal_state;
-        if before > 0 || mutant.owner != thread.0 {
+        if before > 0 || mutant.owner_thread != thread.0 {
             return None;
         }
         mutant.header.signal_state = before.saturating_add(1);
         let is_free = mutant.header.signal_state == 1;
         if is_free {
-            mutant.owner = 0;
+            mutant.owner_thread = 0;
         }
         Some((before, is_free && mutant.apc_disable != 0))
     });

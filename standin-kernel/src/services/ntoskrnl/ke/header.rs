@@ -18,14 +18,12 @@ pub fn header_of(context: &Context, object: u64, kinds: &[u8]) -> DispatcherHead
     // Thread objects are inaccessible, so the kernel stores their state.
     let of_thread = thread_objects::has_ended(context, object).map(|has_ended| DispatcherHeader {
         kind: kind::THREAD,
-        reserved: 0,
-        units: 0,
-        reserved_1: 0,
         signal_state: i32::from(has_ended),
-        waiters: [list; 2],
+        wait_list_head: [list; 2],
+        ..Default::default()
     });
     let header = of_thread.unwrap_or_else(|| context.read(object));
-    if header.waiters != [list; 2] {
+    if header.wait_list_head != [list; 2] {
         context.stop_for_misuse(&format!(
             "with the object at 0x{object:016X}, which was not initialized"
         ));

@@ -16,11 +16,11 @@ fn ke_get_current_irql(context: &Context) -> u8 {
     context.irql().number()
 }
 
-fn kf_raise_irql(context: &Context, to: u8) -> u8 {
-    let before = context.raise_irql(Irql::from_number(to & 0xF));
+fn kf_raise_irql(context: &Context, new_irql: u8) -> u8 {
+    let before = context.raise_irql(Irql::from_number(new_irql & 0xF));
     before.number()
 }
 
-fn ke_lower_irql(context: &Context, to: u8) {
-    context.lower_irql(Irql::from_number(to & 0xF));
+fn ke_lower_irql(context: &Context, new_irql: u8) {
+    context.lower_irql(Irql::from_number(new_irql & 0xF));
 }

@@ -13,6 +13,7 @@ pub mod mutexes;
 pub mod processors;
 pub mod queues;
 pub mod spin_locks;
+pub mod stack_limits;
 pub mod thread_objects;
 pub mod threads;
 pub mod timers;

@@ -56,11 +56,16 @@ const fn group_count(_context: &Context) -> u16 {
 }
 
 /// Returns the processors of a node. The only node is node 0.
-fn node_affinity(context: &Context, node: u16, affinity: At<GroupAffinity>, its_count: At<u16>) {
+fn node_affinity(
+    context: &Context,
+    node: u16,
+    affinity: At<GroupAffinity>,
+    processor_count: At<u16>,
+) {
     let is_node = node == 0;
     let (mask, count) = if is_node { (processors(context), context.processors()) } else { (0, 0) };
     context.write_optional(affinity.0, &[mask, 0]);
-    its_count.write_optional(context, count);
+    processor_count.write_optional(context, count);
 }
 
 const fn highest_node(_context: &Context) -> u16 {

@@ -11,7 +11,10 @@ use super::{
 use crate::{
     execution::routine::{At, routine},
     ground::{
-        NtStatus, abi::DispatcherHeader, executive_abi::KernelQueue, irql::Irql, opaque::ListEntry,
+        NtStatus,
+        abi::{DispatcherHeader, KernelQueue},
+        irql::Irql,
+        opaque::ListEntry,
     },
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -26,7 +29,7 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// The offset of a queue's entries.
-const LIST: u64 = std::mem::offset_of!(KernelQueue, entries) as u64;
+const LIST: u64 = std::mem::offset_of!(KernelQueue, entry_list_head) as u64;
 
 /// `STATUS_ABANDONED`: the queue was run down.
 const ABANDONED: u64 = 0x80;
@@ -42,10 +45,10 @@ fn initialize_queue(context: &Context, queue: At<KernelQueue>, count: u32) {
     let list = |offset: usize| [queue.0.wrapping_add(offset as u64); 2];
     initialize(context, queue.0, kind::QUEUE, size_of::<KernelQueue>(), 0);
     queue.update(context, |value| {
-        value.entries = list(std::mem::offset_of!(KernelQueue, entries));
-        value.current = 0;
-        value.maximum = count;
-        value.threads = list(std::mem::offset_of!(KernelQueue, threads));
+        value.entry_list_head = list(std::mem::offset_of!(KernelQueue, entry_list_head));
+        value.current_count = 0;
+        value.maximum_count = count;
+        value.thread_list_head = list(std::mem::offset_of!(KernelQueue, thread_list_head));
     });
 }
 

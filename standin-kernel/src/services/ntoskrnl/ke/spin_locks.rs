@@ -142,21 +142,22 @@ fn acquire_queued_at_dispatch(context: &Context, lock: At<u64>, handle: At<LockQ
 
 fn enter_queue(context: &Context, lock: u64, handle: u64, before: Irql) {
     take(context, lock);
-    let value = LockQueueHandle { queue: [0, lock], old_irql: before.number(), reserved: [0; 7] };
+    let value =
+        LockQueueHandle { lock_queue: [0, lock], old_irql: before.number(), ..Default::default() };
     context.write(handle, &value);
 }
 
 fn release_queued(context: &Context, handle: At<LockQueueHandle>) {
     context.require_at_least(DISPATCH);
     let value = handle.read(context);
-    give_back(context, value.queue[1]);
+    give_back(context, value.lock_queue[1]);
     context.lower_irql(Irql::from_number(value.old_irql));
 }
 
 fn release_queued_at_dispatch(context: &Context, handle: At<LockQueueHandle>) {
     context.require_at_least(DISPATCH);
     let value = handle.read(context);
-    give_back(context, value.queue[1]);
+    give_back(context, value.lock_queue[1]);
 }
 
 /// The offset of a list entry's backward link.

@@ -15,8 +15,8 @@ use crate::{
         opaque::{GroupAffinity, KernelProcess, KernelThread},
     },
     services::{
+        managers::module_states::ModuleStates,
         ntoskrnl::context::{Context, Entries, Ntoskrnl},
-        parts::Parts,
     },
 };
 use std::collections::{HashMap, HashSet};
@@ -111,7 +111,7 @@ pub fn with_current<R>(context: &Context, body: impl FnOnce(&mut ThreadObject) -
 
 /// Returns the address of a thread's object.
 pub fn object_of(context: &Context, identity: Identity) -> u64 {
-    let address = context.thread_objects().of(identity);
+    let address = context.thread_objects().address(identity);
     let created = context.clock().last();
     let mut state = context.state();
     let threads = &mut state.get::<Objects>().threads;
@@ -139,7 +139,7 @@ pub fn has_ended(context: &Context, address: u64) -> Option<bool> {
 }
 
 /// Returns the objects of the threads that have ended.
-pub fn ended(state: &mut Parts) -> HashSet<u64> {
+pub fn ended(state: &mut ModuleStates) -> HashSet<u64> {
     let threads = state.get::<Objects>().threads.iter();
     let ended = threads.filter(|(_, thread)| thread.has_ended);
     ended.map(|(address, _)| *address).collect()
@@ -152,12 +152,12 @@ pub fn note_end(context: &Context) {
 
 /// Removes a thread that has ended and is no longer referenced.
 pub fn forget_thread(context: &Context, identity: Identity) {
-    let address = context.thread_objects().of(identity);
+    let address = context.thread_objects().address(identity);
     context.state().get::<Objects>().threads.remove(&address);
 }
 
 /// Records the threads that have acquired mutexes.
-pub fn note_mutexes(state: &mut Parts, owners: &[u64]) {
+pub fn note_mutexes(state: &mut ModuleStates, owners: &[u64]) {
     let threads = &mut state.get::<Objects>().threads;
     for owner in owners {
         if let Some(thread) = threads.get_mut(owner) {
@@ -285,9 +285,15 @@ pub fn current_process(context: &Context) -> At<KernelProcess> {
     )
 }
 
+/// Returns the id of the process in which the current thread runs.
+pub fn current_process_id(context: &Context) -> u32 {
+    let process = current_process(context);
+    process_of(context, process.0).map_or_else(|| context.identity().process, |(id, _)| id)
+}
+
 /// Raises the priorities of threads whose waits have ended, until their next wait. On Windows, the boost
 /// decays as the thread uses its quanta.
-pub fn boost(state: &mut Parts, threads: &[u64], increment: i32) {
+pub fn boost(state: &mut ModuleStates, threads: &[u64], increment: i32) {
     let all = &mut state.get::<Objects>().threads;
     for thread in threads {
         let Some(thread) = all.get_mut(thread) else {

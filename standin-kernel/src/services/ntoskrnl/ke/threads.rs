@@ -7,8 +7,7 @@ use crate::{
     execution::{
         coroutine::{Coroutine, wait_until},
         identity::Identity,
-        inside::Pause,
-        routine::routine,
+        yielder::Pause,
     },
     ground::{
         NtStatus,
@@ -17,10 +16,8 @@ use crate::{
         irql::Irql,
         rule::Rule,
     },
-    services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
+    services::ntoskrnl::context::{Context, Ntoskrnl},
 };
-
-pub const ENTRIES: Entries = &[routine("PsTerminateSystemThread", terminate)];
 
 /// The id of the first thread that a driver creates. Ids are multiples of 4.
 const FIRST_ID: u32 = 0x100;
@@ -280,7 +277,7 @@ pub fn take_left(context: &Context, driver: &str, belongs: impl Fn(u64) -> bool)
 pub fn create(
     context: &Context,
     kind: Kind,
-    [routine, its_context]: [u64; 2],
+    [routine, start_context]: [u64; 2],
 ) -> std::io::Result<Identity> {
     let thread = context.with_state(|threads: &mut Threads| {
         threads.issued += 1;
@@ -289,7 +286,7 @@ pub fn create(
     let job = Job {
         what: "the system thread's routine",
         routine,
-        arguments: [its_context, 0, 0],
+        arguments: [start_context, 0, 0],
         before: |_, _| {},
         about: 0,
     };
@@ -297,7 +294,7 @@ pub fn create(
 }
 
 /// Ends the current thread. Returns only on a thread that no driver created.
-fn terminate(context: &Context, status: NtStatus) -> NtStatus {
+pub fn terminate(context: &Context, status: NtStatus) -> NtStatus {
     let is_created = context.with_state(|threads: &mut Threads| {
         let mut all = threads.all.iter();
         all.any(|one| one.identity == context.identity() && one.kind != Kind::Worker)

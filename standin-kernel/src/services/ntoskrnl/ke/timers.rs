@@ -77,9 +77,9 @@ enum Action {
 }
 
 /// Calls a device's timer routine once per second, at `DISPATCH_LEVEL`.
-pub fn start_for_device(context: &Context, device: u64, routine: u64, its_context: u64) {
+pub fn start_for_device(context: &Context, device: u64, routine: u64, callback_context: u64) {
     const SECOND: i64 = 1000 * MILLISECOND;
-    let action = Action::Call { callback: routine, context: its_context };
+    let action = Action::Call { callback: routine, context: callback_context };
     start(context, device, -SECOND, SECOND, action);
 }
 
@@ -128,7 +128,7 @@ pub fn fire_next(context: &Context, due: i64) {
     let Some(timer) = timer else {
         return;
     };
-    context.clock().move_to(timer.due);
+    context.clock().interrupt_at(timer.due);
     context.as_identity(Identity::IDLE, || fire(context, timer));
 }
 
@@ -142,8 +142,8 @@ fn fire(context: &Context, timer: SetTimer) {
                 dpc::queue(context, dpc, time & 0xFFFF_FFFF, time >> 32);
             }
         }
-        Action::Call { callback, context: its_context } => {
-            dpc::queue_callback(context, timer.address, callback, its_context);
+        Action::Call { callback, context: callback_context } => {
+            dpc::queue_callback(context, timer.address, callback, callback_context);
         }
     }
 }
@@ -156,11 +156,11 @@ fn initialize_timer_ex(context: &Context, timer: At<KernelTimer>, synchronizatio
     if is_set(context, timer.0) {
         context.stop_for_misuse(&format!("for the timer at 0x{timer:016X}, which is set"));
     }
-    let its_kind =
+    let timer_kind =
         if synchronization == 0 { kind::NOTIFICATION_TIMER } else { kind::SYNCHRONIZATION_TIMER };
     context.write(timer.0, &KernelTimer::new_zeroed());
     // Since Windows 7, the header's size field is `Hand`, which is 0 until the timer is set.
-    initialize(context, timer.0, its_kind, 0, 0);
+    initialize(context, timer.0, timer_kind, 0, 0);
 }
 
 pub fn is_set(context: &Context, timer: u64) -> bool {
@@ -221,9 +221,9 @@ pub struct Allocated(pub Vec<(u64, u64, u64)>);
 pub fn allocated(context: &Context, timer: u64) -> (u64, u64) {
     let found = context
         .with_state(|Allocated(all)| all.iter().find(|(address, ..)| *address == timer).copied());
-    let (_, callback, its_context) =
+    let (_, callback, callback_context) =
         found.unwrap_or_else(|| context.stop_for_wrong(timer, "a timer from ExAllocateTimer"));
-    (callback, its_context)
+    (callback, callback_context)
 }
 
 pub fn set(
@@ -234,12 +234,12 @@ pub fn set(
     _parameters: At<TimerSetParameters>,
 ) -> bool {
     let timer = timer.0;
-    let (callback, its_context) = allocated(context, timer);
+    let (callback, callback_context) = allocated(context, timer);
     set_state(context, timer, 0);
     let action = if callback == 0 {
         Action::Signal { dpc: 0 }
     } else {
-        Action::Call { callback, context: its_context }
+        Action::Call { callback, context: callback_context }
     };
     start(context, timer, due, period.max(0), action)
 }
@@ -259,4 +259,4 @@ pub fn take_set(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<u64> {
 }
 
 /// The offset of a DPC's routine.
-const ROUTINE: u64 = std::mem::offset_of!(crate::ground::abi::KernelDpc, routine) as u64;
+const ROUTINE: u64 = std::mem::offset_of!(crate::ground::abi::KernelDpc, deferred_routine) as u64;

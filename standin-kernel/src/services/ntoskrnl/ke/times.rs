@@ -17,6 +17,7 @@ pub const ENTRIES: Entries = &[
     routine("KeQueryInterruptTimePrecise", interrupt_time_precise),
     routine("KeQueryInterruptTime", interrupt_time),
     routine("KeQueryUnbiasedInterruptTime", interrupt_time),
+    routine("KeQueryUnbiasedInterruptTimePrecise", interrupt_time_precise),
     routine("KeQueryTimeIncrement", time_increment),
     routine("KeQueryTickCount", tick_count),
     routine("KeQuerySystemTime", system_time),
@@ -47,10 +48,10 @@ fn ke_query_system_time_precise(context: &Context, time: At<i64>) {
     time.write(context, clock.file_time(clock.counter()));
 }
 
-/// Returns the time of the last tick since the kernel's start. As in all routines that read a time,
-/// this advances the clock.
+/// Returns the time of the last clock interrupt since the kernel's start. As in all routines that read a
+/// time, this advances the clock.
 fn interrupt_time(context: &Context) -> u64 {
-    context.host().shared_data().interrupt_time().cast_unsigned()
+    context.host().shared_data().last_interrupt.cast_unsigned()
 }
 
 fn interrupt_time_precise(context: &Context, counter: At<i64>) -> u64 {
@@ -70,13 +71,13 @@ fn time_increment(_context: &Context) -> u32 {
     tick()
 }
 
-fn tick_count(context: &Context, to: At<i64>) {
-    context.write(to.0, &context.host().shared_data().ticks());
+fn tick_count(context: &Context, current_count: At<i64>) {
+    context.write(current_count.0, &context.host().shared_data().ticks());
 }
 
-/// Returns the time of the last tick.
-fn system_time(context: &Context, to: At<i64>) {
-    context.write(to.0, &context.host().shared_data().system_time());
+/// Returns the time of the last clock interrupt.
+fn system_time(context: &Context, current_time: At<i64>) {
+    context.write(current_time.0, &context.host().shared_data().system_time());
 }
 
 /// Lets time pass, in microseconds.

@@ -1,14 +1,14 @@
 //! Addresses of routines by name, and checks for valid memory.
 
 use crate::{
-    execution::routine::{At, Memory, routine},
-    ground::{abi::UnicodeString, memory},
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            variables,
-        },
+    execution::{
+        routine::{At, Memory, routine},
         strings::read_unicode_string,
+    },
+    ground::{abi::UnicodeString, memory},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        variables::per_kernel,
     },
 };
 
@@ -21,7 +21,7 @@ pub const ENTRIES: Entries = &[
 /// Returns the address of a routine that this kernel provides, or null.
 fn mm_get_system_routine_address(context: &Context, name: At<UnicodeString>) -> Memory {
     let name = read_unicode_string(context, name.0);
-    let variable = || variables::address(context.ntoskrnl(), &name);
+    let variable = || per_kernel::address(context.ntoskrnl(), &name);
     At::new(context.address_of(&name).or_else(variable).unwrap_or(0))
 }
 

@@ -42,12 +42,12 @@ const TAG: Tag = Tag(u32::from_le_bytes(*b"Mdl "));
 
 /// The flags in `MdlFlags`.
 mod flag {
-    pub const MAPPED_TO_SYSTEM_VA: u16 = 0x1;
-    pub const PAGES_LOCKED: u16 = 0x2;
-    pub const SOURCE_IS_NONPAGED_POOL: u16 = 0x4;
-    pub const PARTIAL: u16 = 0x10;
-    pub const PARTIAL_HAS_BEEN_MAPPED: u16 = 0x20;
-    pub const WRITE_OPERATION: u16 = 0x80;
+    pub const MAPPED_TO_SYSTEM_VA: i16 = 0x1;
+    pub const PAGES_LOCKED: i16 = 0x2;
+    pub const SOURCE_IS_NONPAGED_POOL: i16 = 0x4;
+    pub const PARTIAL: i16 = 0x10;
+    pub const PARTIAL_HAS_BEEN_MAPPED: i16 = 0x20;
+    pub const WRITE_OPERATION: i16 = 0x80;
 }
 
 /// The size of a descriptor's header. The header is followed by 8 bytes per page.
@@ -70,7 +70,7 @@ const fn size(_context: &Context, address: Memory, length: u64) -> u64 {
 /// devices.
 fn flush_buffers(context: &Context, mdl: At<Mdl>, _is_read: bool, _is_dma: bool) {
     let value = mdl.read(context);
-    if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL | flag::PARTIAL) == 0 {
+    if value.mdl_flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL | flag::PARTIAL) == 0 {
         context.stop_for_misuse(&format!(
             "for the list at 0x{:016X}, whose pages are not locked",
             mdl.0
@@ -98,15 +98,11 @@ fn allocate(
     };
     pages::forget_list(context, mdl);
     let value = Mdl {
-        next: 0,
         size: field,
-        flags: 0,
-        reserved: 0,
-        process: 0,
-        mapped: 0,
-        start: address.0 & !(PAGE_SIZE - 1),
+        start_va: address.0 & !(PAGE_SIZE - 1),
         byte_count: length,
         byte_offset: low_half(address.0 & (PAGE_SIZE - 1)),
+        ..Default::default()
     };
     context.write(mdl, &value);
     if !irp.is_null() {
@@ -134,7 +130,7 @@ fn allocate(
 
 fn free(context: &Context, mdl: At<Mdl>) {
     let value = mdl.read(context);
-    if value.flags & flag::PAGES_LOCKED != 0 {
+    if value.mdl_flags & flag::PAGES_LOCKED != 0 {
         context.stop_for_misuse("for a memory descriptor list whose pages are locked");
     }
     pool::free_block(context, mdl.0);
@@ -142,7 +138,7 @@ fn free(context: &Context, mdl: At<Mdl>) {
 
 /// Returns the address of a descriptor's buffer.
 pub const fn address_of(mdl: &Mdl) -> u64 {
-    mdl.start.wrapping_add(mdl.byte_offset as u64)
+    mdl.start_va.wrapping_add(mdl.byte_offset as u64)
 }
 
 /// Builds the descriptor of non-paged memory. Bugchecks for other memory.
@@ -157,8 +153,8 @@ fn build(context: &Context, mdl: At<Mdl>) {
             "for the buffer at 0x{address:016X}, which is not in nonpaged memory"
         ));
     }
-    value.flags |= flag::SOURCE_IS_NONPAGED_POOL;
-    value.mapped = address;
+    value.mdl_flags |= flag::SOURCE_IS_NONPAGED_POOL;
+    value.mapped_system_va = address;
     mdl.write(context, value);
 }
 
@@ -168,7 +164,7 @@ const READ_ACCESS: u32 = 0;
 /// Locks a buffer's pages. For a bad buffer, Windows raises an exception.
 fn probe_and_lock(context: &Context, mdl: At<Mdl>, _mode: i8, operation: u32) {
     let mut value = mdl.read(context);
-    if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL) != 0 {
+    if value.mdl_flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL) != 0 {
         context.stop_for_misuse("for a memory descriptor list that is already locked or built");
     }
     let address = address_of(&value);
@@ -180,20 +176,20 @@ fn probe_and_lock(context: &Context, mdl: At<Mdl>, _mode: i8, operation: u32) {
     for at in [address, last] {
         context.checked(memory::read::<u8>(at));
     }
-    value.flags |= flag::PAGES_LOCKED;
+    value.mdl_flags |= flag::PAGES_LOCKED;
     if operation != READ_ACCESS {
-        value.flags |= flag::WRITE_OPERATION;
+        value.mdl_flags |= flag::WRITE_OPERATION;
     }
     mdl.write(context, value);
 }
 
 fn unlock(context: &Context, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
-    if value.flags & flag::PAGES_LOCKED == 0 {
+    if value.mdl_flags & flag::PAGES_LOCKED == 0 {
         context.stop_for_misuse("for a memory descriptor list whose pages are not locked");
     }
-    value.flags &= !(flag::PAGES_LOCKED | flag::WRITE_OPERATION | flag::MAPPED_TO_SYSTEM_VA);
-    value.mapped = 0;
+    value.mdl_flags &= !(flag::PAGES_LOCKED | flag::WRITE_OPERATION | flag::MAPPED_TO_SYSTEM_VA);
+    value.mapped_system_va = 0;
     mdl.write(context, value);
 }
 
@@ -214,20 +210,20 @@ fn map(
             "to map memory for a process; the stand-in kernel does not provide that",
         );
     }
-    if value.flags & (flag::PAGES_LOCKED | flag::PARTIAL) == 0 {
+    if value.mdl_flags & (flag::PAGES_LOCKED | flag::PARTIAL) == 0 {
         context.stop_for_misuse("for a memory descriptor list whose pages are not locked");
     }
-    if value.flags & flag::MAPPED_TO_SYSTEM_VA != 0 {
+    if value.mdl_flags & flag::MAPPED_TO_SYSTEM_VA != 0 {
         context.stop_for_misuse("for a memory descriptor list that is already mapped");
     }
-    value.flags |= flag::MAPPED_TO_SYSTEM_VA;
-    if value.flags & flag::PARTIAL != 0 {
-        value.flags |= flag::PARTIAL_HAS_BEEN_MAPPED;
+    value.mdl_flags |= flag::MAPPED_TO_SYSTEM_VA;
+    if value.mdl_flags & flag::PARTIAL != 0 {
+        value.mdl_flags |= flag::PARTIAL_HAS_BEEN_MAPPED;
     }
     let pages = pages::address_of(context, mdl.0);
-    value.mapped = pages.unwrap_or_else(|| address_of(&value));
+    value.mapped_system_va = pages.unwrap_or_else(|| address_of(&value));
     mdl.write(context, value);
-    At::new(value.mapped)
+    At::new(value.mapped_system_va)
 }
 
 /// Maps the pages of a list. See [`map`].
@@ -239,11 +235,11 @@ fn map_cached(context: &Context, mdl: At<Mdl>, mode: i8) -> Memory {
 
 fn unmap(context: &Context, address: Memory, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
-    if value.flags & flag::MAPPED_TO_SYSTEM_VA == 0 || value.mapped != address.0 {
+    if value.mdl_flags & flag::MAPPED_TO_SYSTEM_VA == 0 || value.mapped_system_va != address.0 {
         context.stop_for_misuse("for an address at which the list is not mapped");
     }
-    value.flags &= !(flag::MAPPED_TO_SYSTEM_VA | flag::PARTIAL_HAS_BEEN_MAPPED);
-    value.mapped = 0;
+    value.mdl_flags &= !(flag::MAPPED_TO_SYSTEM_VA | flag::PARTIAL_HAS_BEEN_MAPPED);
+    value.mapped_system_va = 0;
     mdl.write(context, value);
 }
 
@@ -271,15 +267,15 @@ fn build_partial(
             "with a range that is not in the source MDL's buffer, or a target MDL that is too small for it",
         );
     };
-    to.start = address.0 & !(PAGE_SIZE - 1);
+    to.start_va = address.0 & !(PAGE_SIZE - 1);
     to.byte_offset = low_half(address.0 & (PAGE_SIZE - 1));
     to.byte_count = length;
     to.process = from.process;
-    to.flags = flag::PARTIAL
-        | from.flags
+    to.mdl_flags = flag::PARTIAL
+        | from.mdl_flags
             & (flag::SOURCE_IS_NONPAGED_POOL | flag::WRITE_OPERATION | flag::MAPPED_TO_SYSTEM_VA);
-    if from.flags & (flag::SOURCE_IS_NONPAGED_POOL | flag::MAPPED_TO_SYSTEM_VA) != 0 {
-        to.mapped = from.mapped.wrapping_add(offset);
+    if from.mdl_flags & (flag::SOURCE_IS_NONPAGED_POOL | flag::MAPPED_TO_SYSTEM_VA) != 0 {
+        to.mapped_system_va = from.mapped_system_va.wrapping_add(offset);
     }
     pages::note_part(context, source.0, target.0, offset);
     target.write(context, to);
@@ -288,7 +284,7 @@ fn build_partial(
 /// Marks a partial list as not mapped.
 fn prepare_for_reuse(context: &Context, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
-    value.flags &= !(flag::PARTIAL_HAS_BEEN_MAPPED | flag::MAPPED_TO_SYSTEM_VA);
+    value.mdl_flags &= !(flag::PARTIAL_HAS_BEEN_MAPPED | flag::MAPPED_TO_SYSTEM_VA);
     mdl.write(context, value);
 }
 
@@ -303,7 +299,7 @@ pub fn locked(context: &Context, address: u64, length: usize) -> u64 {
         At::NULL,
     );
     let mut value: Mdl = context.read(mdl.0);
-    value.flags |= flag::PAGES_LOCKED;
+    value.mdl_flags |= flag::PAGES_LOCKED;
     context.write(mdl.0, &value);
     mdl.0
 }

@@ -114,7 +114,7 @@ impl Frames {
     }
 
     /// Returns the frame of a page, assigning one if necessary.
-    fn of(&mut self, page: u64) -> Option<u64> {
+    fn frame(&mut self, page: u64) -> Option<u64> {
         if !self.of_page.contains_key(&page) {
             self.give(page, 1, Bounds::ANY);
         }
@@ -128,7 +128,7 @@ fn physical_address(context: &Context, address: Memory) -> u64 {
         return 0;
     }
     let page = address.0 & !(PAGE_SIZE - 1);
-    let frame = context.state().get::<Frames>().of(page);
+    let frame = context.state().get::<Frames>().frame(page);
     frame.map_or(0, |frame| frame * PAGE_SIZE + (address.0 - page))
 }
 
@@ -178,8 +178,8 @@ fn give_back(context: &Context, allocation: &Allocation) {
 /// The tag of memory descriptor lists.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Mdl "));
 /// `MDL_PAGES_LOCKED` and `MDL_MAPPED_TO_SYSTEM_VA`.
-const LOCKED: u16 = 2;
-const MAPPED: u16 = 1;
+const LOCKED: i16 = 2;
+const MAPPED: i16 = 1;
 
 fn allocate(context: &Context, lowest: u64, highest: u64, skip: u64, bytes: u64) -> At<Mdl> {
     allocate_ex(context, lowest, highest, skip, bytes, 1, 0)
@@ -199,7 +199,8 @@ fn allocate_of_node(
 }
 
 /// Allocates pages, and a list that describes them. The pages have no address until the driver maps
-/// them. They are always adjacent, because a driver can require adjacent pages.
+/// them. They are always adjacent, because a driver can require adjacent pages. Without a flag that
+/// requires all of them, fewer pages than requested are allocated if there are not more.
 fn allocate_ex(
     context: &Context,
     lowest: u64,
@@ -207,31 +208,29 @@ fn allocate_ex(
     _skip: u64,
     bytes: u64,
     _cache: u32,
-    _flags: u32,
+    flags: u32,
 ) -> At<Mdl> {
     const HEADER: usize = size_of::<Mdl>();
+    /// `MM_ALLOCATE_FULLY_REQUIRED` and `MM_ALLOCATE_REQUIRE_CONTIGUOUS_CHUNKS`.
+    const ALL: u32 = 4 | 0x20;
     let pages = bytes.div_ceil(PAGE_SIZE);
+    let pages = if flags & ALL == 0 { pages.min(LARGEST / PAGE_SIZE) } else { pages };
     let bounds = Bounds { lowest, highest, boundary: 0 };
     let Some(allocation) = new_pages(context, pages, bounds) else {
         return At::NULL;
     };
-    let first = context.state().get::<Frames>().of(allocation.memory.address()).unwrap_or(0);
+    let first = context.state().get::<Frames>().frame(allocation.memory.address()).unwrap_or(0);
     let frames: Vec<u8> = (first..first + pages).flat_map(u64::to_le_bytes).collect();
     let size = HEADER + frames.len();
     let Some(mdl) = context.allocate(size, TAG, false) else {
         return At::NULL;
     };
     let value = Mdl {
-        next: 0,
         // The field is too small for the size of the largest list.
         size: i16::try_from(size).unwrap_or(i16::MAX),
-        flags: LOCKED,
-        reserved: 0,
-        process: 0,
-        mapped: 0,
-        start: 0,
+        mdl_flags: LOCKED,
         byte_count: low_half(pages * PAGE_SIZE),
-        byte_offset: 0,
+        ..Default::default()
     };
     context.write(mdl, &value);
     context.write_bytes(mdl + HEADER as u64, &frames);
@@ -248,8 +247,8 @@ fn free(context: &Context, mdl: At<Mdl>) {
     };
     give_back(context, &freed);
     // Freeing the pages also unmaps them.
-    value.flags &= !(LOCKED | MAPPED);
-    value.mapped = 0;
+    value.mdl_flags &= !(LOCKED | MAPPED);
+    value.mapped_system_va = 0;
     mdl.write(context, value);
 }
 

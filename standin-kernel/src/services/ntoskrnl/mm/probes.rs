@@ -6,8 +6,8 @@ use crate::{
     ground::{NtStatus, arena::PAGE, memory},
     services::ntoskrnl::{
         context::{Context, Entries},
-        data::USER_PROBE_ADDRESS,
         ex::exceptions::MISALIGNMENT,
+        variables::constant::USER_PROBE_ADDRESS,
     },
 };
 
@@ -31,7 +31,8 @@ fn of_system(context: &Context, address: u64) -> Option<&'static str> {
     }
 }
 
-/// Checks that a range is in user space and aligned. An empty range is not checked.
+/// Checks that a range is in user space and aligned, and returns its end. An empty range is not checked.
+/// Returns `None` also after an exception.
 fn probe(context: &Context, address: u64, length: u64, alignment: u32) -> Option<u64> {
     let range = format!("for {length} bytes at 0x{address:016X}");
     if length == 0 {
@@ -41,16 +42,19 @@ fn probe(context: &Context, address: u64, length: u64, alignment: u32) -> Option
     if address & (alignment - 1) != 0 {
         let why = format!("{range}, which is not aligned to {alignment} bytes,");
         context.raise_exception(MISALIGNMENT, &why);
+        return None;
     }
     let end = address.checked_add(length);
     let is_below = end.is_some_and(|end| end <= USER_PROBE_ADDRESS);
     if !is_below {
         let why = format!("{range}, which are not in user space,");
         context.raise_exception(NtStatus::ACCESS_VIOLATION, &why);
+        return None;
     }
     if let Some(place) = of_system(context, address) {
         let why = format!("{range}, which is in {place} and not in user space,");
         context.raise_exception(NtStatus::ACCESS_VIOLATION, &why);
+        return None;
     }
     end
 }
@@ -71,6 +75,7 @@ fn probe_for_write(context: &Context, address: Memory, length: u64, alignment: u
         if let Err(error) = touched {
             let why = format!("for {length} bytes at 0x{address:016X}, and {error},");
             context.raise_exception(NtStatus::ACCESS_VIOLATION, &why);
+            return;
         }
         at = At::new((at.0 & !(STEP - 1)) + STEP);
     }

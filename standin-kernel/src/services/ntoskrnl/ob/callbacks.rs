@@ -5,17 +5,17 @@ use super::filters::{
     close_filter, end, has_integrity_check, registered, remove_filter,
 };
 use crate::{
-    execution::routine::{At, Memory, routine},
+    execution::{
+        routine::{At, Memory, routine},
+        strings::read_unicode_string,
+    },
     ground::{
         NtResult, NtStatus,
-        executive_abi::{ObjectCallbacks, ObjectOperation},
+        abi::{ObjectCallbacks, ObjectOperation},
     },
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            data,
-        },
-        strings::read_unicode_string,
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        variables::constant,
     },
 };
 
@@ -35,15 +35,24 @@ const fn filter_version(_context: &Context) -> u16 {
 /// Returns the handle routines of a registration, or the status with which it fails.
 fn routines_of(context: &Context, value: &ObjectCallbacks) -> NtResult<Vec<Routines>> {
     const STEP: usize = size_of::<ObjectOperation>();
-    if value.version != VERSION || value.count == 0 {
+    if value.version != VERSION || value.operation_registration_count == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let mut all = Vec::new();
-    for at in (value.operations..).step_by(STEP).take(usize::from(value.count)) {
-        let ObjectOperation { kind, operations, before, after, .. } = context.read(at);
+    for at in (value.operation_registration..)
+        .step_by(STEP)
+        .take(usize::from(value.operation_registration_count))
+    {
+        let ObjectOperation {
+            object_type: kind,
+            operations,
+            pre_operation: before,
+            post_operation: after,
+            ..
+        } = context.read(at);
         let kind: u64 = context.read(kind);
         let types = ["PsProcessType", "PsThreadType", "ExDesktopObjectType"];
-        let is_supported = types.iter().any(|name| data::object_type(name) == Some(kind));
+        let is_supported = types.iter().any(|name| constant::object_type(name) == Some(kind));
         let is_valid = operations & !(CREATE | DUPLICATE) == 0 && operations != 0;
         if !is_supported || !is_valid || (before, after) == (0, 0) {
             return Err(NtStatus::INVALID_PARAMETER);
@@ -79,7 +88,7 @@ pub fn notify(
     /// The bit `KernelHandle` of the flags, which follow the operation.
     const KERNEL_HANDLE: u64 = 1 << 32;
     let HandleOperation { operation, type_name, object, access, processes } = *operation;
-    let kind = data::object_type(type_name).unwrap_or(0);
+    let kind = constant::object_type(type_name).unwrap_or(0);
     let mut all = registered(context, Watched::Handles);
     all.retain(|one| one.routines.kind == kind && one.routines.operations & operation != 0);
     all.retain(|one| begin(context, one.key));
@@ -125,7 +134,8 @@ fn register_handles(
     let routines = routines_of(context, &value)?;
     let at = std::mem::offset_of!(ObjectCallbacks, altitude) as u64;
     let altitude = read_unicode_string(context, registration.0.wrapping_add(at));
-    let key = add_filter(context, Watched::Handles, Some(altitude), routines, value.context);
+    let key =
+        add_filter(context, Watched::Handles, Some(altitude), routines, value.registration_context);
     handle.write(context, key.ok_or(ALTITUDE_COLLISION)?);
     Ok(())
 }

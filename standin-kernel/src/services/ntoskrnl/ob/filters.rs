@@ -52,6 +52,8 @@ struct Filter {
     argument: u64,
     /// The number of operations whose notifications have begun and not ended.
     pending: u32,
+    /// The place of the call that registered the routines.
+    place: String,
     /// Set when the driver removes the registration: no more notifications begin.
     is_closing: bool,
     _memory: Block,
@@ -91,6 +93,7 @@ pub fn add_filter(
     routines: Vec<Routines>,
     argument: u64,
 ) -> Option<u64> {
+    let place = context.caller();
     let mut state = context.state();
     let filters = state.get::<Filters>();
     let has_altitude = |one: &Filter| one.watched == watched && one.altitude == altitude;
@@ -110,6 +113,7 @@ pub fn add_filter(
         routines,
         argument,
         pending: 0,
+        place,
         is_closing: false,
         _memory: memory,
     });
@@ -238,12 +242,25 @@ pub fn remove_filter(context: &Context, watched: Watched, key: u64) {
     state.get::<Filters>().all.retain(|one| (one.watched, one.key) != (watched, key));
 }
 
-/// Removes the registrations with a routine that `belongs` selects. Returns their number.
-pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+/// Removes the registrations with a routine that `belongs` selects. Returns the watched operations, the
+/// first such routine, and the place of each registration.
+pub fn take_left(
+    context: &Context,
+    belongs: impl Fn(u64) -> bool,
+) -> Vec<(&'static str, u64, String)> {
     let mut state = context.state();
-    let belongs = |one: &Routines| belongs(one.before) || belongs(one.after);
-    let left = state.get::<Filters>().all.extract_if(.., |one| one.routines.iter().any(belongs));
-    left.count()
+    let found = |one: &Filter| {
+        one.routines.iter().flat_map(|one| [one.before, one.after]).find(|one| belongs(*one))
+    };
+    let left = state.get::<Filters>().all.extract_if(.., |one| found(one).is_some());
+    let describe = |one: Filter| {
+        let what = match one.watched {
+            Watched::Registry => "the registry",
+            Watched::Handles => "handles",
+        };
+        (what, found(&one).unwrap_or_default(), one.place)
+    };
+    left.map(describe).collect()
 }
 
 /// Copies words to memory that callbacks can read and write.

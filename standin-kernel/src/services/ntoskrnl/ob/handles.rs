@@ -10,13 +10,13 @@ use crate::{
     execution::{
         coroutine::wait_until,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
-    ground::{NtResult, NtStatus, memory, opaque::ObjectType},
+    ground::{NtResult, NtStatus, memory, opaque::ObjectType, rule::Rule},
     services::ntoskrnl::{
         context::{Context, Entries},
-        data,
         ke::{thread_objects, threads},
+        variables::constant,
     },
 };
 
@@ -43,9 +43,18 @@ pub const CURRENT_PROCESS: u64 = (-1_i64).cast_unsigned();
 /// `NtCurrentThread()`.
 pub const CURRENT_THREAD: u64 = (-2_i64).cast_unsigned();
 
-/// The first handle. Kernel handles have the high bit set.
+/// The first kernel handle. Kernel handles have the high bit set.
 const FIRST: u64 = 0xFFFF_FFFF_8000_1000;
+/// The first handle of a process.
+const FIRST_OF_PROCESS: u64 = 0x1000;
 const STEP: u64 = 4;
+
+/// `OBJ_KERNEL_HANDLE`.
+const KERNEL_HANDLE: u32 = 0x200;
+/// `MAXIMUM_ALLOWED`, `GENERIC_ALL`, `GENERIC_EXECUTE`, `GENERIC_WRITE` and `GENERIC_READ`.
+const GENERIC: u32 = 0xF200_0000;
+/// `UserMode`.
+const USER_MODE: i8 = 1;
 
 /// The object to which a handle refers.
 #[derive(Clone, Copy)]
@@ -72,6 +81,31 @@ impl Target {
     }
 }
 
+/// The properties of a new handle.
+#[derive(Clone, Copy)]
+pub struct Opening {
+    /// The `OBJ_*` flags.
+    pub attributes: u32,
+    /// The requested access.
+    pub access: u32,
+}
+
+impl Opening {
+    /// A kernel handle with all rights.
+    pub const KERNEL: Self = Self { attributes: KERNEL_HANDLE, access: GENERIC };
+}
+
+/// An open handle.
+#[derive(Clone, Copy)]
+struct Open {
+    target: Target,
+    /// The process to which the handle belongs, or `None` for a kernel handle, which is valid in all
+    /// processes.
+    process: Option<u32>,
+    /// The requested access.
+    access: u32,
+}
+
 /// An object that exists only while it has handles or references.
 struct Owned {
     /// The number of open handles.
@@ -83,7 +117,7 @@ struct Owned {
 #[derive(Default)]
 struct Handles {
     issued: u64,
-    open: HashMap<u64, Target>,
+    open: HashMap<u64, Open>,
     /// The objects for which [`own`] was called.
     owned: HashMap<u64, Owned>,
     /// The drivers' references to objects, excluding handles.
@@ -94,31 +128,44 @@ struct Handles {
     deferred: u32,
 }
 
-/// Creates a handle.
-pub fn open(context: &Context, target: Target) -> u64 {
+/// Creates a handle: without `OBJ_KERNEL_HANDLE`, a handle that is valid only in the current process.
+pub fn open(context: &Context, target: Target, opening: Opening) -> u64 {
+    let is_kernel = opening.attributes & KERNEL_HANDLE != 0;
+    let process = (!is_kernel).then(|| thread_objects::current_process_id(context));
+    open_in(context, target, process, opening.access)
+}
+
+/// Creates a handle in a process's handle table, or a kernel handle.
+fn open_in(context: &Context, target: Target, process: Option<u32>, access: u32) -> u64 {
     let mut state = context.state();
     let handles = state.get::<Handles>();
-    let handle = FIRST + handles.issued * STEP;
+    let first = if process.is_some() { FIRST_OF_PROCESS } else { FIRST };
+    let handle = first + handles.issued * STEP;
     handles.issued += 1;
     if let Some(owned) = handles.owned.get_mut(&target.object) {
         owned.handles += 1;
     }
     handles.types.insert(target.object, target.type_name);
-    handles.open.insert(handle, target);
+    handles.open.insert(handle, Open { target, process, access });
     handle
 }
 
 /// Opens a handle of a process or a thread between the pre- and post-operation callbacks.
-pub fn open_watched(context: &Context, target: Target, handle: At<u64>, access: u32) -> NtResult {
+pub fn open_watched(
+    context: &Context,
+    target: Target,
+    handle: Out<NtObject>,
+    opening: Opening,
+) -> NtResult {
     let operation = HandleOperation {
         operation: CREATE,
         type_name: target.type_name,
         object: target.object,
-        access,
+        access: opening.access,
         processes: [0; 2],
     };
     callbacks::notify(context, &operation, || {
-        handle.write(context, open(context, target));
+        handle.write(context, open(context, target, opening));
         Ok(())
     })
 }
@@ -126,7 +173,7 @@ pub fn open_watched(context: &Context, target: Target, handle: At<u64>, access: 
 impl Handles {
     /// Removes the type of an unused object, because a new object can have its address.
     fn forget_unused_type(&mut self, object: u64) {
-        let is_open = self.open.values().any(|target| target.object == object);
+        let is_open = self.open.values().any(|open| open.target.object == object);
         if !is_open && !self.references.contains_key(&object) {
             self.types.remove(&object);
         }
@@ -199,9 +246,55 @@ pub fn finish_deletions(context: &Context) {
     wait_until(context, None, || context.state().get::<Handles>().deferred == 0);
 }
 
-/// Returns the target of a handle.
+/// Returns the target of a handle, if it is valid in the current process.
 pub fn target(context: &Context, handle: u64) -> Option<Target> {
-    context.state().get::<Handles>().open.get(&handle).copied()
+    valid(context, handle).map(|open| open.target)
+}
+
+/// Returns a handle that is valid in the current process. Warns if it is valid in another one only.
+fn valid(context: &Context, handle: u64) -> Option<Open> {
+    let open = context.state().get::<Handles>().open.get(&handle).copied()?;
+    let current = thread_objects::current_process_id(context);
+    match open.process {
+        Some(process) if process != current => {
+            context.warn(
+                Rule::HandleOfOtherProcess,
+                &format!(
+                    "in process {current} with the handle 0x{handle:X}, which was opened in process \
+                     {process} without OBJ_KERNEL_HANDLE and is valid only there"
+                ),
+            );
+            None
+        }
+        _ => Some(open),
+    }
+}
+
+/// Returns the rights of a handle to an object of a type whose mask of all rights is `all`.
+pub fn granted(context: &Context, handle: u64, all: u32) -> u32 {
+    let open = context.state().get::<Handles>().open.get(&handle).copied();
+    match open.map_or(GENERIC, |open| open.access) {
+        access if access & GENERIC != 0 => all | access & !GENERIC,
+        access => access,
+    }
+}
+
+/// Returns whether a handle is a kernel handle, which is invalid in user mode.
+const fn is_kernel(handle: u64) -> bool {
+    handle.cast_signed() < 0 && handle != CURRENT_PROCESS && handle != CURRENT_THREAD
+}
+
+/// Closes the handles of a process that has ended.
+pub fn close_all_of(context: &Context, process: u32) {
+    let of_process = context.with_state(|handles: &mut Handles| {
+        let all = handles.open.iter().filter(|(_, open)| open.process == Some(process));
+        let mut all: Vec<u64> = all.map(|(handle, _)| *handle).collect();
+        all.sort_unstable();
+        all
+    });
+    for handle in of_process {
+        close_known(context, handle);
+    }
 }
 
 /// Returns the type (the name of the exported variable) of an object that has a handle, or that has
@@ -210,13 +303,29 @@ pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     context.state().get::<Handles>().types.get(&object).copied()
 }
 
-/// Closes a handle. Bugchecks if the handle is not open, as Driver Verifier does.
+/// Closes a handle. Bugchecks if the handle is not open, as Driver Verifier does, unless it is null.
 pub fn close(context: &Context, handle: Handle<NtObject>) -> NtStatus {
     if handle.0 == CURRENT_PROCESS || handle.0 == CURRENT_THREAD {
         return NtStatus::SUCCESS;
     }
+    if handle.0 == 0 {
+        context.warn(Rule::NullHandle, "with a null handle; it fails with STATUS_INVALID_HANDLE");
+        return NtStatus::INVALID_HANDLE;
+    }
+    let is_known = context.state().get::<Handles>().open.contains_key(&handle.0);
+    if is_known && valid(context, handle.0).is_none() {
+        return NtStatus::INVALID_HANDLE;
+    }
+    if !is_known || !close_known(context, handle.0) {
+        context.stop_for_wrong(handle.0, "an open handle");
+    }
+    NtStatus::SUCCESS
+}
+
+/// Closes a handle, if it is open. Returns whether it was.
+fn close_known(context: &Context, handle: u64) -> bool {
     let closed = context.with_state(|handles: &mut Handles| {
-        let closed = handles.open.remove(&handle.0)?;
+        let closed = handles.open.remove(&handle)?.target;
         if let Some(owned) = handles.owned.get_mut(&closed.object) {
             owned.handles = owned.handles.saturating_sub(1);
         }
@@ -224,32 +333,50 @@ pub fn close(context: &Context, handle: Handle<NtObject>) -> NtStatus {
         Some(closed)
     });
     let Some(closed) = closed else {
-        context.stop_for_wrong(handle.0, "an open handle");
+        return false;
     };
     (closed.close)(context, closed.object);
     delete_unused(context, closed.object);
-    NtStatus::SUCCESS
+    true
 }
 
 /// Opens another handle to the object of a handle, unless the flags request only that the source be
-/// closed. In the stand-in kernel, drivers share one handle table, regardless of the process.
+/// closed.
 fn duplicate(
     context: &Context,
     source_process: Handle<NtObject>,
     source: Handle<NtObject>,
     target_process: Handle<NtObject>,
-    to: At<u64>,
+    target_handle: Out<NtObject>,
     access: u32,
-    _attributes: u32,
+    attributes: u32,
     options: u32,
 ) -> NtResult {
-    /// `DUPLICATE_CLOSE_SOURCE`.
+    /// `DUPLICATE_CLOSE_SOURCE`, `DUPLICATE_SAME_ACCESS` and `DUPLICATE_SAME_ATTRIBUTES`.
     const CLOSE_SOURCE: u32 = 1;
-    let wants_handle = !to.is_null();
-    must_be_process(context, source_process.0)?;
-    let found = target_of(context, source.0)?;
+    const SAME_ACCESS: u32 = 2;
+    const SAME_ATTRIBUTES: u32 = 4;
+    let wants_handle = !target_handle.is_null();
+    let from = process_of_handle(context, source_process.0)?;
+    let open = context.state().get::<Handles>().open.get(&source.0).copied();
+    let open = open.filter(|open| open.process.is_none_or(|process| process == from));
+    let found = match open {
+        Some(open) => open.target,
+        None if is_kernel(source.0) || source.0 < FIRST => return Err(NtStatus::INVALID_HANDLE),
+        None => target_of(context, source.0)?,
+    };
     if wants_handle {
-        must_be_process(context, target_process.0)?;
+        let target = process_of_handle(context, target_process.0)?;
+        let is_kernel = if options & SAME_ATTRIBUTES == 0 {
+            attributes & KERNEL_HANDLE != 0
+        } else {
+            is_kernel(source.0)
+        };
+        let access = if options & SAME_ACCESS == 0 {
+            access
+        } else {
+            open.map_or(GENERIC, |open| open.access)
+        };
         let [from, into] = [source_process, target_process].map(|one| target_of(context, one.0));
         let operation = HandleOperation {
             operation: DUPLICATE,
@@ -262,14 +389,23 @@ fn duplicate(
             if found.has_reference {
                 reference(context, At::new(found.object));
             }
-            to.write(context, open(context, found));
+            let process = (!is_kernel).then_some(target);
+            target_handle.write(context, open_in(context, found, process, access));
             Ok(())
         })?;
     }
     if options & CLOSE_SOURCE != 0 {
-        close(context, source);
+        close_known(context, source.0);
     }
     Ok(())
+}
+
+/// Returns the id of a handle's process. Fails if the handle is not a process handle.
+fn process_of_handle(context: &Context, handle: u64) -> NtResult<u32> {
+    must_be_process(context, handle)?;
+    let object = target_of(context, handle)?.object;
+    let process = thread_objects::process_of(context, object);
+    process.map(|(id, _)| id).ok_or(NtStatus::INVALID_HANDLE)
 }
 
 /// Fails if a handle is not a process handle.
@@ -278,7 +414,12 @@ pub fn must_be_process(context: &Context, handle: u64) -> NtResult {
     if is_process { Ok(()) } else { Err(NtStatus::OBJECT_TYPE_MISMATCH) }
 }
 
-fn close_for(context: &Context, handle: Handle<NtObject>, _mode: i8) -> NtStatus {
+/// Closes a handle. In user mode, an invalid handle is an error of a program, not of the driver.
+fn close_for(context: &Context, handle: Handle<NtObject>, mode: i8) -> NtStatus {
+    let is_refused = || is_kernel(handle.0) || target(context, handle.0).is_none();
+    if mode == USER_MODE && is_refused() {
+        return NtStatus::INVALID_HANDLE;
+    }
     close(context, handle)
 }
 
@@ -286,7 +427,8 @@ fn close_for(context: &Context, handle: Handle<NtObject>, _mode: i8) -> NtStatus
 pub fn counts(context: &Context, object: u64) -> (u32, u32) {
     let mut state = context.state();
     let handles = state.get::<Handles>();
-    let open = handles.open.values().filter(|target| target.object == object);
+    let open = handles.open.values().map(|open| open.target);
+    let open = open.filter(|target| target.object == object);
     let (of_handles, with_reference) = open.fold((0_u32, 0_u32), |(all, counted), target| {
         (all.saturating_add(1), counted.saturating_add(target.has_reference.into()))
     });
@@ -306,16 +448,24 @@ pub fn target_of(context: &Context, handle: u64) -> NtResult<Target> {
 fn reference_by_handle(
     context: &Context,
     handle: Handle<NtObject>,
-    _access: u32,
+    access: u32,
     kind: At<ObjectType>,
-    _mode: i8,
+    mode: i8,
     object: At<u64>,
     information: At<u64>,
 ) -> NtResult {
     object.write(context, 0);
+    if mode == USER_MODE && is_kernel(handle.0) {
+        return Err(NtStatus::INVALID_HANDLE);
+    }
     let found = target_of(context, handle.0)?;
-    if !kind.is_null() && data::object_type(found.type_name) != Some(kind.0) {
+    if !kind.is_null() && constant::object_type(found.type_name) != Some(kind.0) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
+    }
+    let rights = granted(context, handle.0, u32::MAX);
+    // Only calls for a program check the rights.
+    if mode == USER_MODE && access & !GENERIC & !rights != 0 {
+        return Err(NtStatus::ACCESS_DENIED);
     }
     reference(context, At::new(found.object));
     object.write(context, found.object);

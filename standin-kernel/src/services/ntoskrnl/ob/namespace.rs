@@ -7,8 +7,9 @@ use super::{
     object_attributes::{Attributes, OPEN_IF},
 };
 use crate::{
+    execution::strings::units,
     ground::{NtResult, NtStatus, arena::Block},
-    services::{ntoskrnl::context::Context, parts::Parts, strings::units},
+    services::{managers::module_states::ModuleStates, ntoskrnl::context::Context},
 };
 
 /// The types of directories and symbolic links. No variable that drivers can import points to them.
@@ -62,6 +63,13 @@ pub struct Target {
 }
 
 impl Target {
+    /// Returns a target with this name.
+    pub fn new(name: &str) -> Self {
+        let bytes: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let room = u16::try_from(bytes.len() + 2).unwrap_or(u16::MAX);
+        Self { bytes, room }
+    }
+
     fn text(&self) -> String {
         String::from_utf16_lossy(&units(&self.bytes))
     }
@@ -93,9 +101,7 @@ impl Default for Namespace {
             made.create(Some(name), None, true);
         }
         for (name, target) in LINKS {
-            let bytes: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
-            let room = u16::try_from(bytes.len() + 2).unwrap_or(u16::MAX);
-            made.create(Some(name), Some(Target { bytes, room }), true);
+            made.create(Some(name), Some(Target::new(target)), true);
         }
         for (name, object) in CALLBACKS.into_iter().zip(addresses) {
             made.enter(name, object, CALLBACK);
@@ -236,19 +242,31 @@ pub fn target_of(context: &Context, object: u64) -> Option<Target> {
 }
 
 /// Gives an object a name, which [`place`] has found to be unused.
-pub fn enter(state: &mut Parts, name: &str, object: u64, type_name: &'static str) {
+pub fn enter(state: &mut ModuleStates, name: &str, object: u64, type_name: &'static str) {
     state.get::<Namespace>().enter(name, object, type_name);
 }
 
+/// Creates a permanent link of a device. Returns its address.
+///
+/// # Errors
+///
+/// Fails if the name is in use, or if it cannot exist.
+pub fn link_device(state: &mut ModuleStates, name: &str, target: Target) -> NtResult<u64> {
+    let Place::New(name) = place(state, name, LINK, 0)? else {
+        return Err(NtStatus::OBJECT_NAME_COLLISION);
+    };
+    Ok(create(state, name.as_deref(), Some(target), true))
+}
+
 /// Removes the name of an object.
-pub fn remove(state: &mut Parts, object: u64) {
+pub fn remove(state: &mut ModuleStates, object: u64) {
     state.get::<Namespace>().names.retain(|_, one| one.object != object);
 }
 
 /// Creates a directory, or a link to a target. Unless it is permanent, it exists only while it has
 /// handles or references.
 pub fn create(
-    state: &mut Parts,
+    state: &mut ModuleStates,
     name: Option<&str>,
     target: Option<Target>,
     is_permanent: bool,
@@ -258,7 +276,7 @@ pub fn create(
 
 /// Makes a directory or link temporary, so that it exists only while it has handles or references.
 /// Returns whether the object is a directory or link.
-pub fn make_temporary(state: &mut Parts, object: u64) -> bool {
+pub fn make_temporary(state: &mut ModuleStates, object: u64) -> bool {
     let node = state.get::<Namespace>().nodes.get_mut(&object);
     node.map(|node| node.is_permanent = false).is_some()
 }
@@ -270,8 +288,13 @@ pub fn delete_temporary(context: &Context, object: u64) {
     });
 }
 
+/// Deletes a link.
+pub fn delete_link(state: &mut ModuleStates, link: u64) {
+    state.get::<Namespace>().delete(|one, _| one == link);
+}
+
 /// Deletes the links with targets that `is_unwanted` selects.
-pub fn delete_links(state: &mut Parts, is_unwanted: impl Fn(&str) -> bool) {
+pub fn delete_links(state: &mut ModuleStates, is_unwanted: impl Fn(&str) -> bool) {
     let is_to = |node: &Node| node.target.as_ref().is_some_and(|to| is_unwanted(&to.text()));
     state.get::<Namespace>().delete(|_, node| is_to(node));
 }
@@ -322,7 +345,7 @@ impl Place {
 
 /// Finds the place for an object of a type, given its full name. If an object of any type already
 /// has the name, this is a collision unless the `OBJ_*` flags allow opening that object.
-pub fn place(state: &mut Parts, name: &str, type_name: &str, flags: u32) -> NtResult<Place> {
+pub fn place(state: &mut ModuleStates, name: &str, type_name: &str, flags: u32) -> NtResult<Place> {
     if name.is_empty() {
         return Ok(Place::New(None));
     }
@@ -376,7 +399,7 @@ mod tests {
     #[test]
     fn an_object_of_any_type_takes_its_name() {
         const EVENT: &str = "ExEventObjectType";
-        let mut state = Parts::default();
+        let mut state = ModuleStates::default();
         enter(&mut state, r"\KernelObjects\Event", 8, EVENT);
         for (name, type_name, flags, expected) in [
             (r"\KernelObjects\EVENT", EVENT, OPEN_IF, Ok(Some(8))),
@@ -403,14 +426,14 @@ mod tests {
     #[test]
     fn a_new_directory_is_empty() {
         const EVENT: &str = "ExEventObjectType";
-        let mut state = Parts::default();
-        let make = |state: &mut Parts| create(state, Some(r"\A"), None, false);
+        let mut state = ModuleStates::default();
+        let make = |state: &mut ModuleStates| create(state, Some(r"\A"), None, false);
         let first = make(&mut state);
         enter(&mut state, r"\A\Event", 8, EVENT);
         enter(&mut state, r"\AB", 16, EVENT);
         state.get::<Namespace>().delete(|one, _| one == first);
         make(&mut state);
-        let is_new = |state: &mut Parts, name: &str| {
+        let is_new = |state: &mut ModuleStates, name: &str| {
             matches!(place(state, name, EVENT, OPEN_IF), Ok(Place::New(_)))
         };
         assert!(is_new(&mut state, r"\A\Event"));
@@ -419,7 +442,7 @@ mod tests {
 
     #[test]
     fn objects_without_names_do_not_collide() {
-        let mut state = Parts::default();
+        let mut state = ModuleStates::default();
         let target = Target { bytes: Vec::new(), room: 2 };
         let made = [(); 2].map(|()| create(&mut state, None, Some(target.clone()), false));
         assert_ne!(made[0], made[1]);

@@ -1,11 +1,12 @@
 //! `OBJECT_ATTRIBUTES`, which contain the names of objects.
 
 use crate::{
+    execution::strings::read_unicode_string,
     ground::{
         NtResult, NtStatus,
         abi::{ObjectAttributesNt, UnicodeString},
     },
-    services::{ntoskrnl::context::Context, strings::read_unicode_string},
+    services::ntoskrnl::context::Context,
 };
 
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
@@ -31,16 +32,16 @@ pub fn read(context: &Context, address: u64) -> NtResult<Attributes> {
     if value.length as usize != size_of::<ObjectAttributesNt>() || value.attributes & !VALID != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let name = if value.name == 0 {
+    let name = if value.object_name == 0 {
         String::new()
     } else {
-        let string: UnicodeString = context.read(value.name);
+        let string: UnicodeString = context.read(value.object_name);
         if !string.length.is_multiple_of(2) {
             return Err(OBJECT_NAME_INVALID);
         }
-        read_unicode_string(context, value.name)
+        read_unicode_string(context, value.object_name)
     };
-    Ok(Attributes { root: value.root, name, flags: value.attributes })
+    Ok(Attributes { root: value.root_directory, name, flags: value.attributes })
 }
 
 /// Reads object attributes that the caller can omit.

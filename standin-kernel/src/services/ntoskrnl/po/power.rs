@@ -26,8 +26,8 @@ use crate::{
                 },
                 power_states as states,
             },
-            irps,
             ke::threads,
+            live_irps,
         },
     },
 };
@@ -52,7 +52,7 @@ const INVALID_PARAMETER_2: NtStatus = NtStatus::from_bits(0xC000_00F0);
 
 /// Signals readiness for the next power request. It has had no effect since Windows Vista.
 fn start_next_request(context: &Context, irp: At<Irp>) {
-    if irps::find(context, irp.0).is_none() {
+    if live_irps::find(context, irp.0).is_none() {
         context.stop_for_wrong(irp.0, "a request");
     }
 }
@@ -84,15 +84,20 @@ fn request(
     minor: u8,
     state: u32,
     completion: Callback,
-    its_context: Memory,
+    completion_context: Memory,
     result: At<u64>,
 ) -> NtResult<NtStatus> {
     must_be_device(context, device.0);
     if !matches!(minor, power::WAIT_WAKE | power::SET | power::QUERY) {
         return Err(INVALID_PARAMETER_2);
     }
-    let wanted =
-        Wanted { device: device.0, minor, state, completion: completion.0, context: its_context.0 };
+    let wanted = Wanted {
+        device: device.0,
+        minor,
+        state,
+        completion: completion.0,
+        context: completion_context.0,
+    };
     // A wake request contains the system state, which comes first.
     let parameters = if minor == power::WAIT_WAKE {
         [u64::from(state), 0, 0, 0]
@@ -121,7 +126,7 @@ fn ended(context: &Context, irp: u64) {
     let Some(wanted) = wanted.filter(|wanted| wanted.completion != 0) else {
         return;
     };
-    let status = irp.wrapping_add(std::mem::offset_of!(Irp, status_block) as u64);
+    let status = irp.wrapping_add(std::mem::offset_of!(Irp, io_status) as u64);
     context.call_driver(
         "the completion routine of PoRequestPowerIrp",
         wanted.completion,

@@ -74,14 +74,14 @@ fn register(
     _device: At<DeviceObject>,
     setting: At<Guid>,
     routine: Callback,
-    its_context: Memory,
+    callback_context: Memory,
     handle: At<u64>,
 ) -> NtResult {
     context.require_irql(Irql::PASSIVE_LEVEL, "to register a callback");
     let callback = SettingCallback {
         setting: context.read(setting.0),
         routine: routine.0,
-        context: its_context.0,
+        context: callback_context.0,
     };
     if routine == Callback(0) {
         return Err(NtStatus::INVALID_PARAMETER);

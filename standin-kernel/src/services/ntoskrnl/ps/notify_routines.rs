@@ -40,15 +40,16 @@ fn change_process_routine(context: &Context, routine: u64, form: Form, remove: b
     if form == Form::Extended && !has_integrity_check(context, routine) {
         return Err(NtStatus::ACCESS_DENIED);
     }
-    let routine = (routine, form);
-    context.with_state(|Watchers { processes: all, .. }| {
+    let place = context.caller();
+    context.with_state(|Watchers { processes: all, places, .. }| {
         if remove {
-            return take(all, &routine);
+            return take(all, &(routine, form));
         }
-        if all.contains(&routine) || all.len() >= MAX {
+        if all.contains(&(routine, form)) || all.len() >= MAX {
             return Err(NtStatus::INVALID_PARAMETER);
         }
-        all.push(routine);
+        all.push((routine, form));
+        places.insert(routine, place);
         Ok(())
     })
 }
@@ -76,16 +77,21 @@ fn set_process_routine_ex2(
 }
 
 /// Adds a routine. The same routine can be registered several times.
-fn add(all: &mut Vec<u64>, routine: u64) -> NtResult {
-    if all.len() >= MAX {
-        return Err(NtStatus::INSUFFICIENT_RESOURCES);
-    }
-    all.push(routine);
-    Ok(())
+fn add(context: &Context, list: fn(&mut Watchers) -> &mut Vec<u64>, routine: u64) -> NtResult {
+    let place = context.caller();
+    context.with_state(|watchers: &mut Watchers| {
+        let all = list(watchers);
+        if all.len() >= MAX {
+            return Err(NtStatus::INSUFFICIENT_RESOURCES);
+        }
+        all.push(routine);
+        watchers.places.insert(routine, place);
+        Ok(())
+    })
 }
 
 fn set_thread_routine(context: &Context, routine: Callback) -> NtResult {
-    context.with_state(|all: &mut Watchers| add(&mut all.threads, routine.0))
+    add(context, |watchers| &mut watchers.threads, routine.0)
 }
 
 fn set_thread_routine_ex(context: &Context, kind: u32, routine: Memory) -> NtResult {
@@ -102,7 +108,7 @@ fn remove_thread_routine(context: &Context, routine: Callback) -> NtResult {
 }
 
 fn set_image_routine(context: &Context, routine: Callback) -> NtResult {
-    context.with_state(|all: &mut Watchers| add(&mut all.images, routine.0))
+    add(context, |watchers| &mut watchers.images, routine.0)
 }
 
 fn set_image_routine_ex(context: &Context, routine: Callback, flags: u64) -> NtResult {

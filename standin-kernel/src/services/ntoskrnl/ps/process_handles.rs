@@ -2,30 +2,27 @@
 
 use zerocopy::IntoBytes;
 
+use super::processes::{image_path, known, session_of};
 use crate::{
     execution::{
         identity::Identity,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
+        strings::text_bytes,
     },
     ground::{
         NtResult, NtStatus,
-        abi::{ClientId, ObjectAttributesNt, UnicodeString},
-        executive_abi::ProcessBasicInformation,
+        abi::{ClientId, ObjectAttributesNt, ProcessBasicInformation, UnicodeString},
     },
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            ke::thread_objects::{
-                identity_of, is_running, process_end, process_object, processors, thread_by_id,
-            },
-            ob::{
-                handles::{self, Target},
-                object_attributes,
-            },
-            ps::processes::{image_path, known, session_of},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::thread_objects::{
+            identity_of, is_running, process_end, process_object, processors, thread_by_id,
         },
-        strings::text_bytes,
+        ob::{
+            handles::{self, Opening, Target},
+            object_attributes,
+        },
     },
 };
 
@@ -36,7 +33,7 @@ pub const ENTRIES: Entries =
 /// process.
 fn open(
     context: &Context,
-    handle: At<u64>,
+    handle: Out<NtObject>,
     access: u32,
     attributes: At<ObjectAttributesNt>,
     client: At<ClientId>,
@@ -64,7 +61,8 @@ fn open(
         return Err(INVALID_CID);
     }
     let object = process_object(context.ntoskrnl(), process);
-    handles::open_watched(context, Target::process(object), handle, access)
+    let opening = Opening { attributes: attributes.flags, access };
+    handles::open_watched(context, Target::process(object), handle, opening)
 }
 
 /// The classes of information (`PROCESSINFOCLASS`).
@@ -82,7 +80,7 @@ fn query(
     context: &Context,
     handle: Handle<NtObject>,
     class: i32,
-    to: Memory,
+    process_information: Memory,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
@@ -108,7 +106,7 @@ fn query(
     if target.type_name != "PsProcessType" {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    let bytes = describe(context, target.object, to.0);
+    let bytes = describe(context, target.object, process_information.0);
     needed.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     let fits = match class {
         class::IMAGE_FILE_NAME => length as usize >= bytes.len(),
@@ -117,7 +115,7 @@ fn query(
     if !fits {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    context.write_bytes(to.0, &bytes);
+    context.write_bytes(process_information.0, &bytes);
     Ok(())
 }
 
@@ -128,27 +126,24 @@ fn basic(context: &Context, object: u64, _to: u64) -> Vec<u8> {
     let status = process_end(context, id, None).unwrap_or(NtStatus::PENDING);
     let value = ProcessBasicInformation {
         exit_status: status.bits(),
-        reserved: 0,
-        environment: 0,
-        affinity: processors(context),
-        priority: NORMAL,
-        reserved_1: 0,
-        id: id.into(),
-        parent: 0,
+        affinity_mask: processors(context),
+        base_priority: NORMAL,
+        unique_process_id: id.into(),
+        ..Default::default()
     };
     value.as_bytes().to_vec()
 }
 
 /// Returns a counted string with the path of a process's image, in the form that file systems use.
-fn image_name(context: &Context, object: u64, to: u64) -> Vec<u8> {
+fn image_name(context: &Context, object: u64, buffer: u64) -> Vec<u8> {
     const STRING: usize = size_of::<UnicodeString>();
     let text = text_bytes(&image_path(context, known(context, object).0));
     let room = u16::try_from(text.len()).unwrap_or(u16::MAX);
     let string = UnicodeString {
         length: room.saturating_sub(2),
         maximum_length: room,
-        reserved: 0,
-        buffer: to.wrapping_add(STRING as u64),
+        buffer: buffer.wrapping_add(STRING as u64),
+        ..Default::default()
     };
     [string.as_bytes(), &text].concat()
 }

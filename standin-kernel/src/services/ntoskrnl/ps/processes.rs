@@ -14,8 +14,7 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{Irp, UnicodeString},
-        executive_abi::ApcState,
+        abi::{ApcState, Irp, UnicodeString},
         opaque::{KernelProcess, KernelThread},
     },
     services::ntoskrnl::{
@@ -55,12 +54,12 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Finds a process by its id, and adds a reference to it.
-fn lookup_process(context: &Context, id: Handle<NtObject>, to: At<u64>) -> NtResult {
+fn lookup_process(context: &Context, id: Handle<NtObject>, process: At<u64>) -> NtResult {
     let running = u32::try_from(id.0).ok().filter(|id| is_running(context, *id));
     let id = running.ok_or(NtStatus::INVALID_PARAMETER)?;
     let object = process_object(context.ntoskrnl(), id);
     handles::reference(context, At::new(object));
-    to.write(context, object);
+    process.write(context, object);
     Ok(())
 }
 
@@ -68,12 +67,12 @@ fn lookup_process(context: &Context, id: Handle<NtObject>, to: At<u64>) -> NtRes
 const INVALID_CID: NtStatus = NtStatus::from_bits(0xC000_000B);
 
 /// Finds a thread by its id, and adds a reference to it.
-fn lookup_thread(context: &Context, id: Handle<NtObject>, to: At<u64>) -> NtResult {
+fn lookup_thread(context: &Context, id: Handle<NtObject>, thread: At<u64>) -> NtResult {
     let found = u32::try_from(id.0).ok().and_then(|id| thread_by_id(context, id));
     // The documentation's status for this case is from Windows XP.
     let object = found.ok_or(INVALID_CID)?;
     handles::reference(context, At::new(object));
-    to.write(context, object);
+    thread.write(context, object);
     Ok(())
 }
 
@@ -137,9 +136,9 @@ pub const fn session_of(process: u32) -> u32 {
 }
 
 /// Returns the session of a request's process.
-fn requestor_session(context: &Context, irp: At<Irp>, to: At<u32>) -> NtResult {
+fn requestor_session(context: &Context, irp: At<Irp>, session_id: At<u32>) -> NtResult {
     let session = of_request(context, irp.0).map(session_of);
-    to.write(context, session.unwrap_or(u32::MAX));
+    session_id.write(context, session.unwrap_or(u32::MAX));
     session.map(drop).ok_or(NtStatus::UNSUCCESSFUL)
 }
 
@@ -179,7 +178,11 @@ pub fn image_path(context: &Context, process: u32) -> String {
 }
 
 /// Allocates a string with the path of a process's image, which the caller frees.
-fn locate_image(context: &Context, process: At<KernelProcess>, to: At<u64>) -> NtResult {
+fn locate_image(
+    context: &Context,
+    process: At<KernelProcess>,
+    image_file_name: At<u64>,
+) -> NtResult {
     const HEADER: usize = size_of::<UnicodeString>();
     let (id, _) = known(context, process.0);
     let units: Vec<u16> = image_path(context, id).encode_utf16().collect();
@@ -193,12 +196,12 @@ fn locate_image(context: &Context, process: At<KernelProcess>, to: At<u64>) -> N
     let value = UnicodeString {
         length,
         maximum_length: length.saturating_add(2),
-        reserved: 0,
         buffer: string.wrapping_add(HEADER as u64),
+        ..Default::default()
     };
     context.write_bytes(value.buffer, &bytes);
     context.write(string, &value);
-    to.write(context, string);
+    image_file_name.write(context, string);
     Ok(())
 }
 
@@ -249,5 +252,6 @@ pub const EXIT_STATUS: NtStatus = NtStatus::SUCCESS;
 pub fn end(context: &Context, process: u32) {
     let object = process_object(context.ntoskrnl(), process);
     process_end(context, process, Some(EXIT_STATUS));
+    handles::close_all_of(context, process);
     set_state(context, object, 1);
 }

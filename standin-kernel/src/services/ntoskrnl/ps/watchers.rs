@@ -5,6 +5,8 @@
 //! threads and images are called. The routines for the registry and for handles are called for the
 //! operations of drivers.
 
+use std::collections::HashMap;
+
 use zerocopy::FromZeros;
 
 use super::processes;
@@ -13,9 +15,8 @@ use crate::{
     execution::identity::Identity,
     ground::{
         NtStatus,
-        abi::{ClientId, FileObject, UnicodeString},
+        abi::{ClientId, CreateNotifyInfo, FileObject, ImageInfo, UnicodeString},
         arena::Block,
-        executive_abi::{CreateNotifyInfo, ImageInfo},
         memory,
     },
     services::ntoskrnl::{context::Context, ke::thread_objects},
@@ -39,16 +40,27 @@ pub struct Watchers {
     pub threads: Vec<u64>,
     /// Routines for images.
     pub images: Vec<u64>,
+    /// The places of the calls that registered the routines.
+    pub places: HashMap<u64, String>,
 }
 
-/// Removes the routines that `belongs` selects. Returns their number.
-pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let left = context.with_state(|Watchers { processes, threads, images }| {
-        let others = [threads, images].map(|all| all.extract_if(.., |one| belongs(*one)).count());
-        let others: usize = others.into_iter().sum();
-        others + processes.extract_if(.., |(one, _)| belongs(*one)).count()
+/// Removes the routines that `belongs` selects. Returns a description of each.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<String> {
+    let left = context.with_state(|all: &mut Watchers| {
+        let processes = all.processes.extract_if(.., |(one, _)| belongs(*one)).map(|(one, _)| one);
+        let mut left: Vec<(&str, u64)> = processes.map(|one| ("processes", one)).collect();
+        for (what, of_kind) in [("threads", &mut all.threads), ("images", &mut all.images)] {
+            left.extend(of_kind.extract_if(.., |one| belongs(*one)).map(|one| (what, one)));
+        }
+        let place = |routine| all.places.get(&routine).cloned().unwrap_or_default();
+        left.into_iter().map(|(what, one)| (what, one, place(one))).collect::<Vec<_>>()
     });
-    left + filters::take_left(context, belongs)
+    let filters = filters::take_left(context, belongs);
+    let describe = |(what, routine, place): (&str, u64, String)| {
+        let routine = context.place(routine);
+        format!("its routine for {what} {routine}, registered at {place}, is registered")
+    };
+    left.into_iter().chain(filters).map(describe).collect()
 }
 
 /// A process that a test starts.
@@ -74,8 +86,12 @@ impl Text {
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX - 1);
         let units = Block::zeroed(bytes.len() + 2);
         let string = Block::zeroed(size_of::<UnicodeString>());
-        let value =
-            UnicodeString { length, maximum_length: length, reserved: 0, buffer: units.address() };
+        let value = UnicodeString {
+            length,
+            maximum_length: length,
+            buffer: units.address(),
+            ..Default::default()
+        };
         store(units.address(), &bytes);
         let written = memory::write(string.address(), &value);
         debug_assert!(written.is_ok(), "the block was allocated above");
@@ -113,7 +129,7 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     let value = FileObject {
         kind: FILE,
         size: i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX),
-        name: context.read(image.address()),
+        file_name: context.read(image.address()),
         ..FileObject::new_zeroed()
     };
     context.write(file.address(), &value);
@@ -121,10 +137,13 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     let value = CreateNotifyInfo {
         size: size_of::<CreateNotifyInfo>() as u64,
         flags: NAME_IS_EXACT,
-        parent: u64::from(parent.process),
-        creator: ClientId { process: u64::from(parent.process), thread: u64::from(parent.thread) },
-        file: file.address(),
-        image: image.address(),
+        parent_process_id: u64::from(parent.process),
+        creating_thread_id: ClientId {
+            unique_process: u64::from(parent.process),
+            unique_thread: u64::from(parent.thread),
+        },
+        file_object: file.address(),
+        image_file_name: image.address(),
         command_line: command_line.address(),
         ..CreateNotifyInfo::new_zeroed()
     };
@@ -138,7 +157,7 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
         context.call_driver(what, routine, arguments);
     }
     let told: CreateNotifyInfo = context.read(info.address());
-    let status = NtStatus::from_bits(told.status);
+    let status = NtStatus::from_bits(told.creation_status);
     if status.is_success() {
         tell_of_thread(context, process.identity, true);
         thread_objects::object_of(context, process.identity);
@@ -148,7 +167,8 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     status
 }
 
-fn tell_of_thread(context: &Context, thread: Identity, starts: bool) {
+/// Notifies drivers that a thread starts or ends.
+pub fn tell_of_thread(context: &Context, thread: Identity, starts: bool) {
     let arguments = [u64::from(thread.process), u64::from(thread.thread), u64::from(starts)];
     for routine in routines(context, |all| &all.threads) {
         context.call_driver("the routine for threads", routine, arguments);
@@ -161,7 +181,12 @@ pub fn load_image(context: &Context, path: &str, base: u64, size: u64) {
     const ADDRESSING_MODE: u32 = 3;
     let name = Text::new(path);
     let info = Block::zeroed(size_of::<ImageInfo>());
-    let value = ImageInfo { properties: ADDRESSING_MODE, base, size, ..ImageInfo::new_zeroed() };
+    let value = ImageInfo {
+        properties: ADDRESSING_MODE,
+        image_base: base,
+        image_size: size,
+        ..ImageInfo::new_zeroed()
+    };
     context.write(info.address(), &value);
     let process = u64::from(context.identity().process);
     for routine in routines(context, |all| &all.images) {

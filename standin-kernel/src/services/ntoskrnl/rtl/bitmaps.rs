@@ -2,7 +2,7 @@
 
 use crate::{
     execution::routine::{At, routine},
-    ground::pnp_abi::Bitmap,
+    ground::abi::Bitmap,
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -43,8 +43,12 @@ impl Bits {
     /// Reads a bitmap's bits, in whole words as in memory.
     fn read(context: &Context, bitmap: At<Bitmap>) -> Self {
         let value = bitmap.read(context);
-        let words = u64::from(value.size).div_ceil(32);
-        Self { at: value.buffer, length: value.size, bytes: context.bytes(value.buffer, 4 * words) }
+        let words = u64::from(value.size_of_bit_map).div_ceil(32);
+        Self {
+            at: value.buffer,
+            length: value.size_of_bit_map,
+            bytes: context.bytes(value.buffer, 4 * words),
+        }
     }
 
     fn write(&self, context: &Context) {
@@ -106,7 +110,7 @@ impl Bits {
 }
 
 fn initialize(context: &Context, bitmap: At<Bitmap>, buffer: At<u32>, size: u32) {
-    bitmap.write(context, Bitmap { size, reserved: 0, buffer: buffer.0 });
+    bitmap.write(context, Bitmap { size_of_bit_map: size, buffer: buffer.0, ..Default::default() });
 }
 
 /// Bugchecks if a range exceeds the bitmap. On Windows, the routine would change other memory.

@@ -1,14 +1,14 @@
 //! The patterns with which file names are compared.
 
 use crate::{
-    execution::routine::{At, routine},
-    ground::abi::UnicodeString,
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            crt::letters::upcase,
-        },
+    execution::{
+        routine::{At, routine},
         strings::units,
+    },
+    ground::abi::UnicodeString,
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        crt::letters::upcase,
     },
 };
 

@@ -22,9 +22,14 @@ fn addresses(context: &Context) -> impl Iterator<Item = u64> {
 }
 
 /// Stores up to `count` addresses. Returns the stored addresses.
-fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: usize) -> Vec<u64> {
+fn store(
+    context: &Context,
+    back_trace: u64,
+    all: impl Iterator<Item = u64>,
+    count: usize,
+) -> Vec<u64> {
     let stored: Vec<u64> = all.take(count).collect();
-    for (at, address) in (to..).step_by(8).zip(&stored) {
+    for (at, address) in (back_trace..).step_by(8).zip(&stored) {
         context.write(at, address);
     }
     stored
@@ -32,11 +37,12 @@ fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: usiz
 
 /// Stores return addresses after skipping the first `skip`, and a hash that is their sum. Returns
 /// the number of stored addresses. If `count` is 0, stores nothing.
-fn capture(context: &Context, skip: u32, count: u32, to: At<u64>, hash: At<u32>) -> u16 {
+fn capture(context: &Context, skip: u32, count: u32, back_trace: At<u64>, hash: At<u32>) -> u16 {
     if count == 0 {
         return 0;
     }
-    let stored = store(context, to.0, addresses(context).skip(skip as usize), count as usize);
+    let stored =
+        store(context, back_trace.0, addresses(context).skip(skip as usize), count as usize);
     let sum = stored.iter().fold(0_u32, |sum, one| sum.wrapping_add(low_half(*one)));
     hash.write_optional(context, sum);
     u16::try_from(stored.len()).unwrap_or(u16::MAX)
@@ -51,7 +57,7 @@ fn image_of(context: &Context, address: Memory, base: At<u64>) -> Memory {
 
 /// Stores return addresses. Returns the number of addresses that were walked, including addresses
 /// that the flags skip. There are no user-mode frames. See [`capture`].
-fn walk(context: &Context, to: At<u64>, count: u32, flags: u32) -> u32 {
+fn walk(context: &Context, callers: At<u64>, count: u32, flags: u32) -> u32 {
     /// `RTL_WALK_USER_MODE_STACK`.
     const USER_MODE: u32 = 1;
     /// `RTL_STACK_WALKING_MODE_FRAMES_TO_SKIP_SHIFT`: the bit position of the number of frames to skip.
@@ -61,6 +67,6 @@ fn walk(context: &Context, to: At<u64>, count: u32, flags: u32) -> u32 {
     }
     let skip = (flags >> SKIP_SHIFT) as usize;
     let met = addresses(context).count().min(count as usize);
-    store(context, to.0, addresses(context).skip(skip), met.saturating_sub(skip));
+    store(context, callers.0, addresses(context).skip(skip), met.saturating_sub(skip));
     u32::try_from(met).unwrap_or(u32::MAX)
 }

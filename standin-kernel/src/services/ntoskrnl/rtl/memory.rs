@@ -56,14 +56,14 @@ fn compare_words(context: &Context, at: Memory, length: u64, pattern: u32) -> u6
     }) & !3
 }
 
-fn move_memory(context: &Context, to: Memory, from: Memory, length: u64) {
-    context.write_bytes(to.0, &context.bytes(from.0, length));
+fn move_memory(context: &Context, destination: Memory, from: Memory, length: u64) {
+    context.write_bytes(destination.0, &context.bytes(from.0, length));
 }
 
-fn fill_memory(context: &Context, to: Memory, length: u64, value: u8) {
+fn fill_memory(context: &Context, destination: Memory, length: u64, value: u8) {
     /// The maximum number of bytes in a step.
     const STEP: u64 = 0x1_0000;
-    let mut at = to;
+    let mut at = destination;
     let mut left = length;
     while left > 0 {
         let now = left.min(STEP);
@@ -74,8 +74,8 @@ fn fill_memory(context: &Context, to: Memory, length: u64, value: u8) {
     }
 }
 
-fn zero_memory(context: &Context, to: Memory, length: u64) {
-    fill_memory(context, to, length, 0);
+fn zero_memory(context: &Context, destination: Memory, length: u64) {
+    fill_memory(context, destination, length, 0);
 }
 
 /// Converts a bit's index to a `CCHAR`, or returns -1 if there is no bit.

@@ -7,8 +7,8 @@ use crate::{
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{
+            cm::{keys::key_of, values::set_value},
             context::{Context, Entries},
-            zw::{keys::key_of, values::set_value},
         },
     },
 };
@@ -84,11 +84,11 @@ fn query(
     relative_to: u32,
     path: At<u16>,
     table: At<QueryRegistryTable>,
-    its_context: Memory,
+    routine_context: Memory,
     environment: Memory,
 ) -> NtResult {
     let key = open(context, relative_to, path.0)?;
-    query_table::query(context, key, table.0, [its_context.0, environment.0])
+    query_table::query(context, key, table.0, [routine_context.0, environment.0])
 }
 
 fn write(

@@ -234,7 +234,7 @@ fn get_acl<const PART: usize>(
 fn to_self_relative(
     context: &Context,
     at: At<SecurityDescriptor>,
-    to: At<SecurityDescriptor>,
+    destination: At<SecurityDescriptor>,
     length: At<u32>,
 ) -> NtResult {
     let found = descriptor(context, at.0).filter(|one| one.control & SELF_RELATIVE == 0);
@@ -246,6 +246,6 @@ fn to_self_relative(
     if (room as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    context.write_bytes(to.0, &bytes);
+    context.write_bytes(destination.0, &bytes);
     Ok(())
 }

@@ -26,7 +26,12 @@ pub const ENTRIES: Entries = &[
 const INVALID_SID: NtStatus = NtStatus::from_bits(0xC000_0078);
 
 /// Formats a security identifier as a string such as `S-1-5-18`.
-fn sid_to_text(context: &Context, to: At<UnicodeString>, sid: At<Sid>, allocate: bool) -> NtResult {
+fn sid_to_text(
+    context: &Context,
+    unicode_string: At<UnicodeString>,
+    sid: At<Sid>,
+    allocate: bool,
+) -> NtResult {
     /// The largest authority that is formatted in decimal.
     const DECIMAL: u64 = 0xFFFF_FFFF;
     if !is_sid(context, sid) {
@@ -47,7 +52,7 @@ fn sid_to_text(context: &Context, to: At<UnicodeString>, sid: At<Sid>, allocate:
         let _ = write!(text, "-{}", u32::from_le_bytes(part));
     }
     let units: Vec<u16> = text.encode_utf16().collect();
-    store::<true>(context, to.0, &units, allocate, true)
+    store::<true>(context, unicode_string.0, &units, allocate, true)
 }
 
 /// Replaces the generic rights in a mask according to a `GENERIC_MAPPING`.
@@ -83,12 +88,12 @@ fn length_of_sid(context: &Context, sid: At<Sid>) -> u32 {
     length_required(context, count.into())
 }
 
-fn copy_sid(context: &Context, room: u32, to: At<Sid>, sid: At<Sid>) -> NtResult {
+fn copy_sid(context: &Context, room: u32, destination_sid: At<Sid>, sid: At<Sid>) -> NtResult {
     let length = length_of_sid(context, sid);
     if room < length {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    context.write_bytes(to.0, &context.bytes(sid.0, length.into()));
+    context.write_bytes(destination_sid.0, &context.bytes(sid.0, length.into()));
     Ok(())
 }
 

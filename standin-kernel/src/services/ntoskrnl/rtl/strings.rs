@@ -1,7 +1,10 @@
 //! Counted strings. `WIDE` selects routines for UTF-16 strings.
 
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        routine::{At, routine},
+        strings::units,
+    },
     ground::{NtResult, NtStatus, abi::UnicodeString, memory, opaque::AnsiString},
     services::{
         managers::pool::Tag,
@@ -15,7 +18,6 @@ use crate::{
             },
             ex::pool,
         },
-        strings::units,
     },
 };
 
@@ -104,25 +106,29 @@ fn to_bytes<const WIDE: bool>(units: &[u16]) -> Vec<u8> {
     }
 }
 
-fn init<C: Unit>(context: &Context, to: At<UnicodeString>, source: At<C>) {
-    init_at_most(context, to, source, true);
+pub fn init<C: Unit>(context: &Context, destination: At<UnicodeString>, source: At<C>) {
+    init_at_most(context, destination, source, true);
 }
 
-fn init_checked<C: Unit>(context: &Context, to: At<UnicodeString>, source: At<C>) -> NtResult {
-    if init_at_most(context, to, source, false) { Ok(()) } else { Err(NAME_TOO_LONG) }
+pub fn init_checked<C: Unit>(
+    context: &Context,
+    destination: At<UnicodeString>,
+    source: At<C>,
+) -> NtResult {
+    if init_at_most(context, destination, source, false) { Ok(()) } else { Err(NAME_TOO_LONG) }
 }
 
 /// Initializes a counted string from a terminated string. If the string does not fit, returns
 /// `false` unless `cut` allows truncation.
 fn init_at_most<C: Unit>(
     context: &Context,
-    to: At<UnicodeString>,
+    destination: At<UnicodeString>,
     source: At<C>,
     cut: bool,
 ) -> bool {
     let step = if C::WIDE { step::<true>() } else { step::<false>() };
     let longest = u16::MAX / step - 1;
-    let mut value = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: source.0 };
+    let mut value = UnicodeString { buffer: source.0, ..Default::default() };
     if !source.is_null() {
         let count = if C::WIDE {
             terminated::<true>(context, source.0).len()
@@ -136,7 +142,7 @@ fn init_at_most<C: Unit>(
         value.length = count * step;
         value.maximum_length = value.length + step;
     }
-    to.write(context, value);
+    destination.write(context, value);
     true
 }
 
@@ -161,9 +167,16 @@ fn copy<const WIDE: bool>(
     destination.write(context, to);
 }
 
-/// Appends bytes to a string, and a terminator if it fits.
-fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>) -> NtResult {
-    let mut string: UnicodeString = context.read(to);
+/// Appends bytes to a string, and a terminator if it fits. Without bytes, nothing is written.
+fn append_bytes<const WIDE: bool>(
+    context: &Context,
+    destination: u64,
+    mut bytes: Vec<u8>,
+) -> NtResult {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let mut string: UnicodeString = context.read(destination);
     let used = usize::from(string.length) + bytes.len();
     if used > usize::from(string.maximum_length) {
         return Err(NtStatus::BUFFER_TOO_SMALL);
@@ -174,22 +187,22 @@ fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>
     let at = string.buffer.wrapping_add(u64::from(string.length));
     context.write_bytes(at, &bytes);
     string.length = u16::try_from(used).unwrap_or(u16::MAX);
-    context.write(to, &string);
+    context.write(destination, &string);
     Ok(())
 }
 
-fn append_text(context: &Context, to: At<UnicodeString>, source: At<u16>) -> NtResult {
+fn append_text(context: &Context, destination: At<UnicodeString>, source: At<u16>) -> NtResult {
     let units = if source.is_null() { Vec::new() } else { terminated::<true>(context, source.0) };
-    append_bytes::<true>(context, to.0, to_bytes::<true>(&units))
+    append_bytes::<true>(context, destination.0, to_bytes::<true>(&units))
 }
 
 fn append<const WIDE: bool>(
     context: &Context,
-    to: At<UnicodeString>,
+    destination: At<UnicodeString>,
     source: At<UnicodeString>,
 ) -> NtResult {
     let bytes = bytes_of(context, &context.read(source.0));
-    append_bytes::<WIDE>(context, to.0, bytes)
+    append_bytes::<WIDE>(context, destination.0, bytes)
 }
 
 fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: bool) -> Vec<u16> {
@@ -260,7 +273,7 @@ pub fn suffix(
 /// buffer is new or if `terminates` is set; in both cases, the terminator must fit.
 pub fn store<const WIDE: bool>(
     context: &Context,
-    to: u64,
+    destination: u64,
     units: &[u16],
     allocate: bool,
     terminates: bool,
@@ -269,7 +282,7 @@ pub fn store<const WIDE: bool>(
     let step = usize::from(step::<WIDE>());
     let needed = bytes.len() + if terminates { step } else { 0 };
     let needed_field = u16::try_from(needed).map_err(|_| INVALID_PARAMETER_2)?;
-    let mut string: UnicodeString = context.read(to);
+    let mut string: UnicodeString = context.read(destination);
     if allocate {
         string.maximum_length = needed_field;
         string.buffer = new_buffer(context, needed);
@@ -282,7 +295,7 @@ pub fn store<const WIDE: bool>(
     string.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     bytes.resize(needed, 0);
     context.write_bytes(string.buffer, &bytes);
-    context.write(to, &string);
+    context.write(destination, &string);
     Ok(())
 }
 
@@ -296,22 +309,22 @@ pub fn new_buffer(context: &Context, size: usize) -> u64 {
 
 fn upcase_string(
     context: &Context,
-    to: At<UnicodeString>,
+    destination: At<UnicodeString>,
     source: At<UnicodeString>,
     allocate: bool,
 ) -> NtResult {
     let units: Vec<u16> = units_of::<true>(context, source.0).into_iter().map(upcase).collect();
-    store::<true>(context, to.0, &units, allocate, false)
+    store::<true>(context, destination.0, &units, allocate, false)
 }
 
 fn downcase_string(
     context: &Context,
-    to: At<UnicodeString>,
+    destination: At<UnicodeString>,
     source: At<UnicodeString>,
     allocate: bool,
 ) -> NtResult {
     let units: Vec<u16> = units_of::<true>(context, source.0).into_iter().map(downcase).collect();
-    store::<true>(context, to.0, &units, allocate, false)
+    store::<true>(context, destination.0, &units, allocate, false)
 }
 
 fn upcase_character(_context: &Context, character: u16) -> u16 {
@@ -322,12 +335,9 @@ fn downcase_character(_context: &Context, character: u16) -> u16 {
     downcase(character)
 }
 
-fn upper_byte(byte: u8) -> u8 {
-    code_page::to_byte(upcase(code_page::to_unit(byte)))
-}
-
-fn upper_character(_context: &Context, character: i8) -> i8 {
-    upper_byte(character.cast_unsigned()).cast_signed()
+/// Returns the upper-case form of a letter from a to z. Other characters have none in these routines.
+const fn upper_character(_context: &Context, character: i8) -> i8 {
+    character.cast_unsigned().to_ascii_uppercase().cast_signed()
 }
 
 /// Copies as much as fits, in upper case.
@@ -335,9 +345,7 @@ fn upper_string(context: &Context, destination: At<AnsiString>, source: At<AnsiS
     let mut to: UnicodeString = context.read(destination.0);
     let mut bytes = bytes_of(context, &context.read(source.0));
     bytes.truncate(usize::from(to.maximum_length));
-    for byte in &mut bytes {
-        *byte = upper_byte(*byte);
-    }
+    bytes.make_ascii_uppercase();
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     context.write_bytes(to.buffer, &bytes);
     context.write(destination.0, &to);
@@ -345,30 +353,38 @@ fn upper_string(context: &Context, destination: At<AnsiString>, source: At<AnsiS
 
 fn ansi_to_unicode(
     context: &Context,
-    to: At<UnicodeString>,
+    destination: At<UnicodeString>,
     source: At<AnsiString>,
     allocate: bool,
 ) -> NtResult {
     let bytes = bytes_of(context, &context.read(source.0));
     let units: Vec<u16> = bytes.into_iter().map(code_page::to_unit).collect();
-    store::<true>(context, to.0, &units, allocate, true)
+    store::<true>(context, destination.0, &units, allocate, true)
 }
 
 fn unicode_to_ansi(
     context: &Context,
-    to: At<AnsiString>,
+    destination: At<AnsiString>,
     source: At<UnicodeString>,
     allocate: bool,
 ) -> NtResult {
     let units = units_of::<true>(context, source.0);
-    let bytes: Vec<u16> = units.into_iter().map(|unit| code_page::to_byte(unit).into()).collect();
-    store::<false>(context, to.0, &bytes, allocate, true)
+    let mut bytes: Vec<u16> =
+        units.into_iter().map(|unit| code_page::to_byte(unit).into()).collect();
+    let room = usize::from(context.read::<UnicodeString>(destination.0).maximum_length);
+    if allocate || bytes.len() < room || room == 0 {
+        return store::<false>(context, destination.0, &bytes, allocate, true);
+    }
+    // The part that fits is stored, with a terminator.
+    bytes.truncate(room - 1);
+    store::<false>(context, destination.0, &bytes, false, true)?;
+    Err(NtStatus::BUFFER_OVERFLOW)
 }
 
 /// Converts as much as fits. Always succeeds.
 fn unicode_to_bytes(
     context: &Context,
-    to: At<i8>,
+    multi_byte_string: At<i8>,
     room: u32,
     written: At<u32>,
     source: At<u16>,
@@ -377,14 +393,14 @@ fn unicode_to_bytes(
     let count = (length / 2).min(room);
     let read = |number: u32| -> u16 { context.read(source.0.wrapping_add(u64::from(number) * 2)) };
     let bytes: Vec<u8> = (0..count).map(|number| code_page::to_byte(read(number))).collect();
-    context.write_bytes(to.0, &bytes);
+    context.write_bytes(multi_byte_string.0, &bytes);
     written.write_optional(context, count);
     NtStatus::SUCCESS
 }
 
 fn bytes_to_unicode(
     context: &Context,
-    to: At<u16>,
+    unicode_string: At<u16>,
     room: u32,
     written: At<u32>,
     source: At<i8>,
@@ -393,7 +409,7 @@ fn bytes_to_unicode(
     let count = length.min(room / 2);
     let read = |number: u32| -> u8 { context.read(source.0.wrapping_add(u64::from(number))) };
     let units: Vec<u16> = (0..count).map(|number| code_page::to_unit(read(number))).collect();
-    context.write_bytes(to.0, &to_bytes::<true>(&units));
+    context.write_bytes(unicode_string.0, &to_bytes::<true>(&units));
     written.write_optional(context, count * 2);
     NtStatus::SUCCESS
 }
@@ -409,13 +425,13 @@ fn ansi_size(context: &Context, string: At<UnicodeString>) -> u32 {
 }
 
 /// Frees a string's buffer, which one of these routines has allocated, and empties the string.
-fn free(context: &Context, string: At<UnicodeString>) {
+pub fn free(context: &Context, string: At<UnicodeString>) {
     let value = string.read(context);
     if value.buffer == 0 {
         return;
     }
     pool::free_block(context, value.buffer);
-    let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
+    let empty = UnicodeString { buffer: 0, ..Default::default() };
     string.write(context, empty);
 }
 
@@ -423,7 +439,7 @@ fn duplicate(
     context: &Context,
     flags: u32,
     source: At<UnicodeString>,
-    to: At<UnicodeString>,
+    string_out: At<UnicodeString>,
 ) -> NtResult {
     /// `RTL_DUPLICATE_UNICODE_STRING_NULL_TERMINATE` and
     /// `RTL_DUPLICATE_UNICODE_STRING_ALLOCATE_NULL_STRING`.
@@ -432,18 +448,26 @@ fn duplicate(
     if flags & !(TERMINATE | ALLOCATE_EMPTY) != 0
         || flags == ALLOCATE_EMPTY
         || source.is_null()
-        || to.is_null()
+        || string_out.is_null()
     {
         return Err(NtStatus::INVALID_PARAMETER);
     }
+    let value = source.read(context);
+    let is_malformed = !value.length.is_multiple_of(2)
+        || !value.maximum_length.is_multiple_of(2)
+        || value.length > value.maximum_length
+        || value.buffer == 0 && value.maximum_length != 0;
+    if is_malformed {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
     let units = units_of::<true>(context, source.0);
-    let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
-    to.write(context, empty);
+    let empty = UnicodeString { buffer: 0, ..Default::default() };
+    string_out.write(context, empty);
     if units.is_empty() && flags & ALLOCATE_EMPTY == 0 {
         return Ok(());
     }
     let terminates = flags & TERMINATE != 0;
-    store::<true>(context, to.0, &units, true, terminates)
+    store::<true>(context, string_out.0, &units, true, terminates)
 }
 
 fn hash(
@@ -466,27 +490,31 @@ fn hash(
     Ok(())
 }
 
-fn from_guid(context: &Context, guid: At<etl_file::Guid>, to: At<UnicodeString>) -> NtResult {
+fn from_guid(
+    context: &Context,
+    guid: At<etl_file::Guid>,
+    guid_string: At<UnicodeString>,
+) -> NtResult {
     let guid: [u8; 16] = context.read(guid.0);
     let text = format!("{{{}}}", etl_file::Guid::from_bytes(guid)).to_uppercase();
     let units: Vec<u16> = text.encode_utf16().collect();
-    store::<true>(context, to.0, &units, true, true)
+    store::<true>(context, guid_string.0, &units, true, true)
 }
 
-fn to_guid(context: &Context, string: At<UnicodeString>, to: At<etl_file::Guid>) -> NtResult {
+fn to_guid(context: &Context, string: At<UnicodeString>, guid: At<etl_file::Guid>) -> NtResult {
     let text = String::from_utf16_lossy(&units_of::<true>(context, string.0));
     let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let inner = inner.filter(|inner| inner.len() == 36).ok_or(NtStatus::INVALID_PARAMETER)?;
-    let guid: etl_file::Guid = inner.parse().map_err(|_| NtStatus::INVALID_PARAMETER)?;
-    context.write_bytes(to.0, &guid.to_bytes());
+    let value: etl_file::Guid = inner.parse().map_err(|_| NtStatus::INVALID_PARAMETER)?;
+    context.write_bytes(guid.0, &value.to_bytes());
     Ok(())
 }
 
-fn from_integer(context: &Context, value: u32, base: u32, to: At<UnicodeString>) -> NtResult {
-    from_int64(context, u64::from(value), base, to)
+fn from_integer(context: &Context, value: u32, base: u32, string: At<UnicodeString>) -> NtResult {
+    from_int64(context, u64::from(value), base, string)
 }
 
-fn from_int64(context: &Context, value: u64, base: u32, to: At<UnicodeString>) -> NtResult {
+fn from_int64(context: &Context, value: u64, base: u32, string: At<UnicodeString>) -> NtResult {
     let text = match base {
         0 | 10 => value.to_string(),
         2 => format!("{value:b}"),
@@ -496,7 +524,7 @@ fn from_int64(context: &Context, value: u64, base: u32, to: At<UnicodeString>) -
     };
     let units: Vec<u16> = text.encode_utf16().collect();
     // The terminator must also fit.
-    store::<true>(context, to.0, &units, false, true)
+    store::<true>(context, string.0, &units, false, true)
 }
 
 fn to_integer(context: &Context, string: At<UnicodeString>, base: u32, value: At<u32>) -> NtResult {

@@ -2,14 +2,14 @@
 
 use super::strings::{difference, number_in, store, terminated};
 use crate::{
-    execution::routine::{At, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString},
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            crt::letters::upcase,
-        },
+    execution::{
+        routine::{At, routine},
         strings::units,
+    },
+    ground::{NtResult, NtStatus, abi::UnicodeString},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        crt::letters::upcase,
     },
 };
 
@@ -22,13 +22,13 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Stores the size of a string in the ANSI code page, in which each character is one byte long.
-fn size_as_bytes(context: &Context, to: At<u32>, _text: At<u16>, length: u32) -> NtStatus {
-    to.write(context, length / 2);
+fn size_as_bytes(context: &Context, byte_count: At<u32>, _text: At<u16>, length: u32) -> NtStatus {
+    byte_count.write(context, length / 2);
     NtStatus::SUCCESS
 }
 
-fn size_as_units(context: &Context, to: At<u32>, _text: At<i8>, length: u32) -> NtStatus {
-    to.write(context, length.wrapping_mul(2));
+fn size_as_units(context: &Context, byte_count: At<u32>, _text: At<i8>, length: u32) -> NtStatus {
+    byte_count.write(context, length.wrapping_mul(2));
     NtStatus::SUCCESS
 }
 
@@ -58,7 +58,7 @@ fn to_integer(context: &Context, text: At<i8>, base: u32, value: At<u32>) -> NtR
 
 /// Creates a counted string with its own buffer from a zero-terminated string. Returns whether this
 /// succeeded.
-fn create(context: &Context, to: At<UnicodeString>, text: At<u16>) -> bool {
+fn create(context: &Context, destination: At<UnicodeString>, text: At<u16>) -> bool {
     let units = terminated::<true>(context, text.0);
-    store::<true>(context, to.0, &units, true, true).is_ok()
+    store::<true>(context, destination.0, &units, true, true).is_ok()
 }

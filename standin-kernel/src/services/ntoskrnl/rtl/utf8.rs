@@ -2,12 +2,12 @@
 
 use super::strings;
 use crate::{
-    execution::routine::{At, low_half, routine},
-    ground::{NtResult, NtStatus, abi::UnicodeString, opaque::AnsiString},
-    services::{
-        ntoskrnl::context::{Context, Entries},
+    execution::{
+        routine::{At, low_half, routine},
         strings::units,
     },
+    ground::{NtResult, NtStatus, abi::UnicodeString, opaque::AnsiString},
+    services::ntoskrnl::context::{Context, Entries},
 };
 
 pub const ENTRIES: Entries = &[
@@ -15,6 +15,9 @@ pub const ENTRIES: Entries = &[
     routine("RtlUnicodeToUTF8N", unicode_to_utf8),
     routine("RtlUTF8StringToUnicodeString", utf8_string_to_unicode),
     routine("RtlUnicodeStringToUTF8String", unicode_string_to_utf8),
+    routine("RtlInitUTF8String", strings::init::<u8>),
+    routine("RtlInitUTF8StringEx", strings::init_checked::<u8>),
+    routine("RtlFreeUTF8String", strings::free),
     routine("RtlSuffixUnicodeString", strings::suffix),
     routine("RtlRandom", random),
     routine("RtlRandomEx", random),
@@ -54,17 +57,17 @@ fn encode(units: &[u16]) -> (Vec<Vec<u8>>, bool) {
     (characters, is_valid)
 }
 
-/// Stores as many whole characters as fit, and the number of bytes. If there is no destination,
+/// Stores as many whole parts as fit, and the number of bytes. If there is no destination,
 /// only counts.
 fn store(
     context: &Context,
-    to: u64,
+    destination: u64,
     room: u32,
     actual: At<u32>,
     characters: &[Vec<u8>],
     is_valid: bool,
 ) -> NtResult<NtStatus> {
-    let room = if to == 0 { usize::MAX } else { room as usize };
+    let room = if destination == 0 { usize::MAX } else { room as usize };
     let mut bytes: Vec<u8> = Vec::new();
     let mut is_cut = false;
     for one in characters {
@@ -74,23 +77,23 @@ fn store(
         }
         bytes.extend(one);
     }
-    if to != 0 {
-        context.write_bytes(to, &bytes);
+    if destination != 0 {
+        context.write_bytes(destination, &bytes);
     }
     actual.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     if is_cut { Err(NtStatus::BUFFER_TOO_SMALL) } else { Ok(mapped(is_valid)) }
 }
 
+/// Returns the bytes of each unit. The end of a buffer may divide a surrogate pair.
 fn wide(characters: &[Vec<u16>]) -> Vec<Vec<u8>> {
-    let one = |units: &Vec<u16>| units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-    characters.iter().map(one).collect()
+    characters.iter().flatten().map(|unit| unit.to_le_bytes().to_vec()).collect()
 }
 
 /// Checks the arguments common to both directions.
-const fn check(to: u64, actual: At<u32>, source: u64) -> NtResult {
+const fn check(destination: u64, actual: At<u32>, source: u64) -> NtResult {
     if source == 0 {
         Err(INVALID_SOURCE)
-    } else if to == 0 && actual.is_null() {
+    } else if destination == 0 && actual.is_null() {
         Err(NtStatus::INVALID_PARAMETER)
     } else {
         Ok(())
@@ -99,32 +102,34 @@ const fn check(to: u64, actual: At<u32>, source: u64) -> NtResult {
 
 fn utf8_to_unicode(
     context: &Context,
-    to: At<u16>,
+    destination: At<u16>,
     room: u32,
     actual: At<u32>,
     source: At<i8>,
     length: u32,
 ) -> NtResult<NtStatus> {
-    check(to.0, actual, source.0)?;
+    check(destination.0, actual, source.0)?;
     let (characters, is_valid) = decode(&context.read_bytes(source.0, length as usize));
     let characters = wide(&characters);
-    store(context, to.0, room, actual, &characters, is_valid)
+    store(context, destination.0, room, actual, &characters, is_valid)
 }
 
 fn unicode_to_utf8(
     context: &Context,
-    to: At<i8>,
+    destination: At<i8>,
     room: u32,
     actual: At<u32>,
     source: At<u16>,
     length: u32,
 ) -> NtResult<NtStatus> {
-    check(to.0, actual, source.0)?;
-    if !length.is_multiple_of(2) {
+    check(destination.0, actual, source.0)?;
+    // A call that only counts ignores half a unit.
+    if !length.is_multiple_of(2) && !destination.is_null() {
         return Err(INVALID_LENGTH);
     }
+    let length = length & !1;
     let (characters, is_valid) = encode(&units(&context.read_bytes(source.0, length as usize)));
-    store(context, to.0, room, actual, &characters, is_valid)
+    store(context, destination.0, room, actual, &characters, is_valid)
 }
 
 /// Returns the bytes of a counted string.
@@ -140,24 +145,24 @@ const fn mapped(is_valid: bool) -> NtStatus {
 
 fn utf8_string_to_unicode(
     context: &Context,
-    to: At<UnicodeString>,
+    destination: At<UnicodeString>,
     source: At<AnsiString>,
     allocate: bool,
 ) -> NtResult<NtStatus> {
     let (characters, is_valid) = decode(&bytes_of(context, source.0));
-    strings::store::<true>(context, to.0, &characters.concat(), allocate, true)?;
+    strings::store::<true>(context, destination.0, &characters.concat(), allocate, true)?;
     Ok(mapped(is_valid))
 }
 
 fn unicode_string_to_utf8(
     context: &Context,
-    to: At<AnsiString>,
+    destination: At<AnsiString>,
     source: At<UnicodeString>,
     allocate: bool,
 ) -> NtResult<NtStatus> {
     let (characters, is_valid) = encode(&units(&bytes_of(context, source.0)));
     let bytes: Vec<u16> = characters.concat().into_iter().map(u16::from).collect();
-    strings::store::<false>(context, to.0, &bytes, allocate, true)?;
+    strings::store::<false>(context, destination.0, &bytes, allocate, true)?;
     Ok(mapped(is_valid))
 }
 

@@ -14,11 +14,11 @@ use crate::{
         opaque::{GenericMapping, SecurityDescriptor, SecuritySubjectContext},
     },
     services::{
+        managers::tokens,
         ntoskrnl::{
             context::{Context, Entries},
             well_known,
         },
-        tokens,
     },
 };
 

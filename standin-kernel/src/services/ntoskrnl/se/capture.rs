@@ -28,15 +28,15 @@ fn capture(
     mode: i8,
     _pool: u32,
     is_forced: bool,
-    to: At<u64>,
+    captured_descriptor: At<u64>,
 ) -> NtResult {
     if mode == 0 && !is_forced {
-        to.write(context, at.0);
+        captured_descriptor.write(context, at.0);
         return Ok(());
     }
     let found = descriptor(context, at.0).ok_or(INVALID_DESCRIPTOR)?;
     let parts = parts(context, &found).ok_or(INVALID_DESCRIPTOR)?;
-    store_copy(context, to, &self_relative(found.control, &parts))
+    store_copy(context, captured_descriptor, &self_relative(found.control, &parts))
 }
 
 fn release_captured(context: &Context, at: At<SecurityDescriptor>, mode: i8, is_forced: bool) {
@@ -46,11 +46,11 @@ fn release_captured(context: &Context, at: At<SecurityDescriptor>, mode: i8, is_
 }
 
 /// Copies a descriptor to paged pool, and stores the address of the copy, or 0.
-pub fn store_copy(context: &Context, to: At<u64>, bytes: &[u8]) -> NtResult {
+pub fn store_copy(context: &Context, captured_descriptor: At<u64>, bytes: &[u8]) -> NtResult {
     let block = context.allocate(bytes.len(), TAG, true);
     if let Some(block) = block {
         context.write_bytes(block, bytes);
     }
-    to.write(context, block.unwrap_or(0));
+    captured_descriptor.write(context, block.unwrap_or(0));
     block.map(drop).ok_or(NtStatus::INSUFFICIENT_RESOURCES)
 }

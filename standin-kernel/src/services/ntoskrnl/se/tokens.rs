@@ -12,20 +12,20 @@ use crate::{
     execution::{
         identity::Identity,
         kinds::NtObject,
-        routine::{At, Handle, Memory, routine},
+        routine::{At, Handle, Memory, Out, routine},
     },
     ground::{
         NtResult, NtStatus,
         opaque::{AccessToken, KernelProcess, KernelThread},
     },
     services::{
+        managers::tokens,
         ntoskrnl::{
             context::{Context, Entries},
             ke::thread_objects,
-            ob::handles::{self, Target},
+            ob::handles::{self, Opening, Target},
             well_known::identifier,
         },
-        tokens,
     },
 };
 
@@ -254,7 +254,12 @@ fn describe(process: u32, class: i32, at: u64) -> NtResult<Vec<u8>> {
 
 /// Returns information about a token: a number, or the address of a block of paged pool that the caller
 /// must free.
-fn query(context: &Context, token: At<AccessToken>, class: i32, to: At<u64>) -> NtResult {
+fn query(
+    context: &Context,
+    token: At<AccessToken>,
+    class: i32,
+    token_information: At<u64>,
+) -> NtResult {
     /// The classes whose information is returned in a block although it is a number.
     const IN_BLOCKS: [i32; 3] = [class::TYPE, class::ELEVATION_TYPE, class::ELEVATION];
     /// Classes from `TokenDefaultDacl` to `TokenAppContainerSid` that Windows provides.
@@ -264,12 +269,12 @@ fn query(context: &Context, token: At<AccessToken>, class: i32, to: At<u64>) -> 
     }
     let process = process_of(context, token.0);
     if let Some(number) = number(process, class).filter(|_| !IN_BLOCKS.contains(&class)) {
-        At::<u32>::new(to.0).write(context, number);
+        At::<u32>::new(token_information.0).write(context, number);
         return Ok(());
     }
-    store_copy(context, to, &describe(process, class, 0)?)?;
+    store_copy(context, token_information, &describe(process, class, 0)?)?;
     // The pointers refer to the block, whose address is now known.
-    let block = to.read(context);
+    let block = token_information.read(context);
     context.write_bytes(block, &describe(process, class, block)?);
     Ok(())
 }
@@ -278,7 +283,7 @@ fn query_by_handle(
     context: &Context,
     handle: Handle<NtObject>,
     class: i32,
-    to: Memory,
+    token_information: Memory,
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
@@ -286,22 +291,26 @@ fn query_by_handle(
     if target.type_name != TYPE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    let bytes = describe(process_of(context, target.object), class, to.0)?;
+    let bytes = describe(process_of(context, target.object), class, token_information.0)?;
     needed.write(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     if (length as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    context.write_bytes(to.0, &bytes);
+    context.write_bytes(token_information.0, &bytes);
     Ok(())
 }
 
-fn query_authentication(context: &Context, token: At<AccessToken>, to: At<u64>) -> NtStatus {
-    to.write(context, authentication(process_of(context, token.0)));
+fn query_authentication(
+    context: &Context,
+    token: At<AccessToken>,
+    authentication_id: At<u64>,
+) -> NtStatus {
+    authentication_id.write(context, authentication(process_of(context, token.0)));
     NtStatus::SUCCESS
 }
 
-fn query_session(context: &Context, token: At<AccessToken>, to: At<u32>) -> NtStatus {
-    to.write(context, session_of(process_of(context, token.0)));
+fn query_session(context: &Context, token: At<AccessToken>, session_id: At<u32>) -> NtStatus {
+    session_id.write(context, session_of(process_of(context, token.0)));
     NtStatus::SUCCESS
 }
 
@@ -324,15 +333,15 @@ fn type_of(context: &Context, token: At<AccessToken>) -> i32 {
 fn open_of_process(
     context: &Context,
     process: Handle<NtObject>,
-    _access: u32,
-    _attributes: u32,
-    handle: At<u64>,
+    access: u32,
+    attributes: u32,
+    handle: Out<NtObject>,
 ) -> NtResult {
     handles::must_be_process(context, process.0)?;
     let process = handles::target_of(context, process.0)?;
     let object = tokens::of_process(id_of(context, process.object));
     let target = Target { type_name: TYPE, object, close: |_, _| {}, has_reference: false };
-    handle.write(context, handles::open(context, target));
+    handle.write(context, handles::open(context, target, Opening { attributes, access }));
     Ok(())
 }
 
@@ -342,7 +351,7 @@ fn open_of_thread(
     _access: u32,
     _as_self: bool,
     _attributes: u32,
-    _handle: At<u64>,
+    _handle: Out<NtObject>,
 ) -> NtResult {
     let target = handles::target_of(context, thread.0)?;
     let is_thread = target.type_name == "PsThreadType";

@@ -14,8 +14,8 @@ use wdk_sys::{
 use super::common::{ALL, close, create, open};
 use crate::{
     call::{NULL, at, call, driver, field, pointer, same, set_field},
+    dispatcher::{Object, wait},
     names::{is_text, with_attributes, with_string},
-    objects::{Object, wait},
     threads,
 };
 

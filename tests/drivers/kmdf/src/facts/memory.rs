@@ -114,8 +114,18 @@ fn check_collections(device: WDFDEVICE) {
     let added = [0, 1].map(|_| wdf!(WdfCollectionAdd, items, item));
     let count = wdf!(WdfCollectionGetCount, items);
     same!("collection-add-twice", (added, count), ([STATUS_SUCCESS; 2], 2));
+    // The collection keeps the second item, which is deleted.
+    let (_, second) = object(&mut attributes);
+    let _status = wdf!(WdfCollectionAdd, items, second);
+    wdf!(WdfObjectDelete, second);
+    let order = [0, 1, 2].map(|index| wdf!(WdfCollectionGetItem, items, index));
+    same!("collection-order", order, [item, item, second]);
     wdf!(WdfCollectionRemove, items, item);
     wdf!(WdfCollectionRemoveItem, items, 1);
+    let ends = [wdf!(WdfCollectionGetFirstItem, items), wdf!(WdfCollectionGetLastItem, items)];
+    same!("collection-ends", ends, [item; 2]);
+    // The framework ignores this call.
+    wdf!(WdfCollectionRemoveItem, items, 5);
     let left = (wdf!(WdfCollectionGetCount, items), wdf!(WdfCollectionGetItem, items, 1));
     same!("collection-remove", left, (1, ptr::null_mut()));
     wdf!(WdfObjectDelete, items.cast());

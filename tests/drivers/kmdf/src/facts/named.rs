@@ -47,6 +47,12 @@ const NAMED: &[Named] = &[
             wdf!(WdfObjectAcquireLock, device.cast());
         }
     }),
+    ("wait-lock-twice", |_| {
+        let (_, lock) = made(|handle| wdf!(WdfWaitLockCreate, NONE, handle));
+        for _ in 0..2 {
+            let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
+        }
+    }),
     ("lock-of-another", |_| {
         let (_, lock) = made(|handle| wdf!(WdfSpinLockCreate, NONE, handle));
         at_irql(2, || wdf!(WdfSpinLockRelease, lock));

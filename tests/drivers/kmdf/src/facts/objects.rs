@@ -9,8 +9,8 @@ use etw_driver_support::{at_irql, made};
 use wdk_sys::{
     _WDF_EXECUTION_LEVEL as level, _WDF_SYNCHRONIZATION_SCOPE as scope, NTSTATUS,
     STATUS_DELETE_PENDING, STATUS_INFO_LENGTH_MISMATCH, STATUS_OBJECT_NAME_EXISTS,
-    STATUS_OBJECT_NAME_INVALID, STATUS_SUCCESS, WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES,
-    WDF_OBJECT_CONTEXT_TYPE_INFO, WDFDEVICE, WDFOBJECT,
+    STATUS_OBJECT_NAME_INVALID, STATUS_SUCCESS, STATUS_TIMEOUT, WDF_NO_OBJECT_ATTRIBUTES,
+    WDF_OBJECT_ATTRIBUTES, WDF_OBJECT_CONTEXT_TYPE_INFO, WDFDEVICE, WDFOBJECT,
 };
 
 use super::common::{
@@ -27,7 +27,7 @@ struct Type(WDF_OBJECT_CONTEXT_TYPE_INFO);
 unsafe impl Sync for Type {}
 
 impl Type {
-    const fn of(size: usize) -> Self {
+    const fn with_size(size: usize) -> Self {
         Self(WDF_OBJECT_CONTEXT_TYPE_INFO {
             Size: size_of::<WDF_OBJECT_CONTEXT_TYPE_INFO>() as u32,
             ContextName: c"Fact".as_ptr(),
@@ -39,8 +39,8 @@ impl Type {
 }
 
 /// The type of the context that contains an object's letter, and another type.
-static LETTER: Type = Type::of(1);
-static OTHER: Type = Type::of(16);
+static LETTER: Type = Type::with_size(1);
+static OTHER: Type = Type::with_size(16);
 
 /// The call that the cleanup callback of the object `a` makes on [`TARGET`].
 static ACTION: AtomicU8 = AtomicU8::new(NOTHING);
@@ -132,7 +132,7 @@ fn with(change: impl FnOnce(&mut WDF_OBJECT_ATTRIBUTES)) -> NTSTATUS {
 fn check_attributes() {
     const INVALID: NTSTATUS = STATUS_WDF_OBJECT_ATTRIBUTES_INVALID;
     static NAMELESS: Type =
-        Type(WDF_OBJECT_CONTEXT_TYPE_INFO { ContextName: ptr::null(), ..Type::of(16).0 });
+        Type(WDF_OBJECT_CONTEXT_TYPE_INFO { ContextName: ptr::null(), ..Type::with_size(16).0 });
     same!("attributes-size", with(|set| set.Size -= 1), STATUS_INFO_LENGTH_MISMATCH);
     let short = with(|set| {
         set.ContextTypeInfo = &raw const OTHER.0;
@@ -193,6 +193,11 @@ fn check_contexts(device: WDFDEVICE) {
 
 fn check_deletion(device: WDFDEVICE) {
     same!("children-first", delete_with(device, NOTHING, 0), letters(b"baBA"));
+    let [a, b] = pair(device);
+    let _sibling = make(b'c', &mut lettered(a));
+    let _grandchild = make(b'd', &mut lettered(b));
+    wdf!(WdfObjectDelete, a);
+    same!("tree", logged(), letters(b"dbcaDBCA"));
     same!("child-deleted-in-cleanup", delete_with(device, DELETE, 1), letters(b"baBA"));
     same!("self-deleted-in-cleanup", delete_with(device, DELETE, 0), letters(b"baBA"));
     let _log = delete_with(device, ADD_CHILD, 0);
@@ -251,5 +256,9 @@ fn check_irqls(device: WDFDEVICE) {
     let mut zero = 0;
     let tried = at_irql(DISPATCH, || wdf!(WdfWaitLockAcquire, lock, &raw mut zero));
     same!("wait-lock-at-dispatch", tried, STATUS_SUCCESS);
+    let acquire = |mut timeout: i64| wdf!(WdfWaitLockAcquire, lock, &raw mut timeout);
+    same!("wait-lock-held", [acquire(0), acquire(-10_000)], [STATUS_TIMEOUT; 2]);
     at_irql(DISPATCH, || wdf!(WdfWaitLockRelease, lock));
+    same!("wait-lock-released", acquire(0), STATUS_SUCCESS);
+    wdf!(WdfWaitLockRelease, lock);
 }

@@ -1,6 +1,6 @@
 //! Values and keys in the registry.
 
-use core::ptr;
+use core::{ptr, slice};
 
 use etw_driver_support::made;
 use wdk_sys::{
@@ -117,6 +117,13 @@ fn check_values(facts: &Facts) {
     same!("query-value-too-small", facts.query(2), (STATUS_BUFFER_OVERFLOW, 3, [0; 4]));
     same!("query-value-size", facts.query(0), (STATUS_BUFFER_OVERFLOW, 3, [0; 4]));
     same!("query-value", facts.query(4), (STATUS_SUCCESS, 3, [1, 2, 3, 0]));
+    let (status, memory) = facts.memory();
+    let mut size = 0;
+    let buffer = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
+    // SAFETY: the framework returned the buffer with this size.
+    let found = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), size) };
+    same!("query-memory", (status, found), (STATUS_SUCCESS, &[1, 2, 3][..]));
+    wdf!(WdfObjectDelete, memory.cast());
     same!("query-ulong-type", facts.number(), (STATUS_OBJECT_TYPE_MISMATCH, 0));
     let _stored = facts.store(REG_DWORD, &mut [1; 8]);
     same!("query-ulong-long", facts.number(), (STATUS_BUFFER_OVERFLOW, 0));
@@ -136,9 +143,8 @@ fn check_values(facts: &Facts) {
     let odd = UNICODE_STRING { Length: 7, ..facts.name };
     let status = wdf!(WdfRegistryAssignULong, facts.key, &raw const odd, 1);
     same!("value-name-odd", status, INVALID_PARAMETER);
-    let missing = counted(&MISSING);
-    let status = wdf!(WdfRegistryRemoveValue, facts.key, &raw const missing);
-    same!("remove-missing", status, STATUS_OBJECT_NAME_NOT_FOUND);
+    let remove = || wdf!(WdfRegistryRemoveValue, facts.key, &raw const facts.name);
+    same!("remove-missing", [remove(), remove()], [STATUS_SUCCESS, STATUS_OBJECT_NAME_NOT_FOUND]);
 }
 
 fn check_texts(facts: &Facts) {
@@ -174,6 +180,23 @@ fn check_lists(facts: &Facts) {
     same!("assign-list-of-others", assign(), INVALID_PARAMETER);
     wdf!(WdfCollectionRemoveItem, strings, 0);
     wdf!(WdfObjectDelete, item);
+    let name = counted(&MISSING);
+    let (_, text) = made(|handle| wdf!(WdfStringCreate, &raw const name, NONE, handle));
+    let added = [0, 1].map(|_| wdf!(WdfCollectionAdd, strings, text.cast()));
+    let (_, found) = made(|handle| wdf!(WdfCollectionCreate, NONE, handle));
+    let queried = (added, assign(), facts.strings(found));
+    same!("assign-list", queried, ([STATUS_SUCCESS; 2], STATUS_SUCCESS, STATUS_SUCCESS));
+    let mut last = UNICODE_STRING::default();
+    let of = wdf!(WdfCollectionGetLastItem, found).cast();
+    wdf!(WdfStringGetUnicodeString, of, &raw mut last);
+    let count = wdf!(WdfCollectionGetCount, found);
+    same!("assign-list-items", (count, last.Length), (2, name.Length));
+    let missing = wdf!(WdfRegistryQueryMultiString, facts.key, &raw const name, NONE, found);
+    same!("query-list-missing", missing, STATUS_OBJECT_NAME_NOT_FOUND);
+    wdf!(WdfObjectDelete, found.cast());
+    for _ in 0..2 {
+        wdf!(WdfCollectionRemoveItem, strings, 0);
+    }
     let _stored = facts.store(REG_MULTI_SZ, &mut []);
     same!("query-list-empty", facts.strings(strings), STATUS_RESOURCE_DATA_NOT_FOUND);
     let mut list = *b"a\0\0\0b\0\0\0\0\0";

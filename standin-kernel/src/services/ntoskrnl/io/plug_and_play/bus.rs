@@ -11,12 +11,13 @@ use super::{
     sent::note_reached,
 };
 use crate::{
-    execution::routine::{At, low_half},
+    execution::{
+        routine::{At, low_half},
+        strings::text_bytes,
+    },
     ground::{
         NtResult, NtStatus,
-        abi::{DeviceObject, Irp, IrpStack},
-        framework_abi::BusInformation,
-        pnp_abi::{DeviceCapabilities, DeviceRelations},
+        abi::{BusInformation, DeviceCapabilities, DeviceObject, DeviceRelations, Irp, IrpStack},
     },
     services::{
         managers::{
@@ -34,7 +35,6 @@ use crate::{
             },
             ob::handles,
         },
-        strings::text_bytes,
     },
 };
 
@@ -78,20 +78,18 @@ fn dispatch(context: &Context, physical: u64, irp: u64) -> NtStatus {
     note_reached(context, irp);
     let mut value: Irp = context.read(irp);
     let location: IrpStack = context.read(value.tail[crate::services::ntoskrnl::io::irp::STACK]);
-    let before = NtStatus::from_bits(value.status_block.status);
-    let served = match location.major {
-        PNP => plug_and_play(context, physical, &location, value.status_block.information),
-        POWER => {
-            Some((power_request(context, physical, &location), value.status_block.information))
-        }
+    let before = NtStatus::from_bits(value.io_status.status);
+    let served = match location.major_function {
+        PNP => plug_and_play(context, physical, &location, value.io_status.information),
+        POWER => Some((power_request(context, physical, &location), value.io_status.information)),
         // The bus has no WMI data.
         super::minor::SYSTEM_CONTROL => None,
         _ => Some((NtStatus::INVALID_DEVICE_REQUEST, 0)),
     };
     let served = match served {
         Some((status, information)) if status != NtStatus::NOT_SUPPORTED => {
-            value.status_block.status = status.bits();
-            value.status_block.information = information;
+            value.io_status.status = status.bits();
+            value.io_status.information = information;
             context.write(irp, &value);
             status
         }
@@ -103,7 +101,7 @@ fn dispatch(context: &Context, physical: u64, irp: u64) -> NtStatus {
 
 /// Serves a power request. Requests that the bus does not handle complete with `STATUS_NOT_SUPPORTED`.
 fn power_request(context: &Context, physical: u64, location: &IrpStack) -> NtStatus {
-    match location.minor {
+    match location.minor_function {
         power::SET => {
             let [_, kind, state, _] = location.parameters;
             states::set(context, physical, low_half(kind), low_half(state));
@@ -125,7 +123,7 @@ fn plug_and_play(
 ) -> Option<(NtStatus, u64)> {
     let [first, ..] = location.parameters;
     let identity = || context.nodes().with(physical, |node| node.identity.clone());
-    match location.minor {
+    match location.minor_function {
         pnp::START
         | pnp::QUERY_REMOVE
         | pnp::REMOVE
@@ -160,7 +158,7 @@ fn capabilities(context: &Context, at: u64) -> NtStatus {
         return NtStatus::UNSUCCESSFUL;
     }
     // The system states are: unspecified, working, S1 to S3, hibernation and shutdown.
-    value.states = [0, D0, D3, D3, D3, D3, D3];
+    value.device_state = [0, D0, D3, D3, D3, D3, D3];
     context.write(at, &value);
     NtStatus::SUCCESS
 }
@@ -173,7 +171,7 @@ fn target_relation(context: &Context, physical: u64, kind: u32) -> Option<(NtSta
         return None;
     }
     handles::reference(context, At::new(physical));
-    let value = DeviceRelations { count: 1, reserved: 0, objects: [physical] };
+    let value = DeviceRelations { count: 1, objects: [physical], ..Default::default() };
     Some(give(context, value.as_bytes()))
 }
 

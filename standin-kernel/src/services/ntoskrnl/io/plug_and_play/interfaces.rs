@@ -3,7 +3,10 @@
 use etl_file::Guid;
 
 use crate::{
-    execution::routine::{At, Memory, routine},
+    execution::{
+        routine::{At, Memory, routine},
+        strings::{read_unicode_string, text_bytes},
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, UnicodeString},
@@ -16,7 +19,6 @@ use crate::{
             pool::Tag,
         },
         ntoskrnl::context::{Context, Entries},
-        strings::{read_unicode_string, text_bytes},
     },
 };
 
@@ -86,7 +88,8 @@ fn register(
     let exists = find(context, &link).is_ok();
     context.devices().add_interface(physical.0, class, &reference);
     context.write_bytes(buffer, &bytes);
-    let value = UnicodeString { length: maximum_length - 2, maximum_length, reserved: 0, buffer };
+    let value =
+        UnicodeString { length: maximum_length - 2, maximum_length, buffer, ..Default::default() };
     name.write(context, value);
     Ok(if exists { NtStatus::OBJECT_NAME_EXISTS } else { NtStatus::SUCCESS })
 }
@@ -199,7 +202,30 @@ fn get_property(
     kind: At<u32>,
 ) -> NtResult {
     let found = context.registry().properties.get(&property(context, name.0, key.0, locale)?);
-    load(context, found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?, (size, data.0), required, kind)
+    let found = match found {
+        Some(found) => found,
+        None => property_of_system(context, name.0, key.0)?,
+    };
+    load(context, found, (size, data.0), required, kind)
+}
+
+/// Returns a property that the Plug and Play manager gives every interface: `DEVPKEY_DeviceInterface_Enabled`
+/// or `DEVPKEY_DeviceInterface_ClassGuid`.
+fn property_of_system(context: &Context, name: u64, key: u64) -> NtResult<KeyedProperty> {
+    const FORMAT: [u8; 16] = *b"\x6E\x51\x6E\x02\x14\xB8\x4B\x41\x83\xCD\x85\x6D\x6F\xEF\x48\x22";
+    const ENABLED: u32 = 3;
+    const CLASS: u32 = 4;
+    /// `DEVPROP_TYPE_GUID` and `DEVPROP_TYPE_BOOLEAN`, whose true value is -1.
+    const GUID: u32 = 0xD;
+    const BOOLEAN: u32 = 0x11;
+    let format: [u8; 16] = context.read(key);
+    let number: u32 = context.read(key.wrapping_add(16));
+    let found = find(context, &name_at(context, name)?)?;
+    match number {
+        ENABLED if format == FORMAT => Ok((BOOLEAN, vec![if found.is_enabled { 0xFF } else { 0 }])),
+        CLASS if format == FORMAT => Ok((GUID, found.class.to_vec())),
+        _ => Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+    }
 }
 
 fn get_device_property(
@@ -226,14 +252,14 @@ fn get_device_property(
 
 fn load(
     context: &Context,
-    (its_kind, bytes): KeyedProperty,
+    (property_type, bytes): KeyedProperty,
     (size, data): (u32, u64),
     required: At<u32>,
     kind: At<u32>,
 ) -> NtResult {
     // Windows accepts a null size pointer, and returns the type even if the buffer is too small.
     required.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-    kind.write(context, its_kind);
+    kind.write(context, property_type);
     if (size as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }

@@ -2,7 +2,11 @@
 
 use super::interfaces::find;
 use crate::{
-    execution::routine::{At, routine},
+    execution::{
+        kinds::NtObject,
+        routine::{At, Out, routine},
+        strings::read_unicode_string,
+    },
     ground::{
         NtResult, NtStatus,
         abi::{DeviceObject, DriverExtension, DriverObject, UnicodeString},
@@ -10,10 +14,9 @@ use crate::{
     services::{
         managers::registry::paths::{device_path, parameters_path, service_path},
         ntoskrnl::{
+            cm::keys,
             context::{Context, Entries},
-            zw::keys,
         },
-        strings::read_unicode_string,
     },
 };
 
@@ -24,7 +27,7 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Opens a key, creates it if necessary, and stores its handle.
-fn open(context: &Context, path: &str, mask: u32, handle: At<u64>) -> NtResult {
+fn open(context: &Context, path: &str, mask: u32, handle: Out<NtObject>) -> NtResult {
     keys::create_all(context, path, mask, handle)
 }
 
@@ -33,9 +36,9 @@ fn open_device_key(
     physical: At<DeviceObject>,
     kind: u32,
     mask: u32,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> NtResult {
-    let node = context.devices().node(physical.0).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    let node = context.devices().node(physical.0).ok_or(NtStatus::INVALID_PARAMETER)?;
     let path = device_path(&node.instance, &node.driver_key, kind);
     open(context, &path.ok_or(NtStatus::INVALID_PARAMETER)?, mask, handle)
 }
@@ -44,7 +47,7 @@ fn open_interface_key(
     context: &Context,
     link: At<UnicodeString>,
     mask: u32,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> NtResult {
     let found = find(context, &read_unicode_string(context, link.0))?;
     open(context, &found.key(), mask, handle)
@@ -56,7 +59,7 @@ fn open_driver_key(
     kind: u32,
     mask: u32,
     flags: u32,
-    handle: At<u64>,
+    handle: Out<NtObject>,
 ) -> NtResult {
     /// `DriverRegKeyParameters`, `DriverRegKeyPersistentState` and `DriverRegKeySharedPersistentState`.
     const PARAMETERS: u32 = 0;

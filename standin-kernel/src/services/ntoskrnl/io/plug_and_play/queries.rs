@@ -9,8 +9,8 @@ use super::{
 use crate::{
     execution::routine::At,
     ground::{
+        abi::{DeviceCapabilities, DeviceRelations},
         arena::Block,
-        pnp_abi::{DeviceCapabilities, DeviceRelations},
         rule::Rule,
     },
     services::ntoskrnl::{context::Context, io::devices, ob::handles},
@@ -26,7 +26,7 @@ pub fn query_started(context: &Context, physical: u64) -> u64 {
         size,
         version: 1,
         address: u32::MAX,
-        number: u32::MAX,
+        ui_number: u32::MAX,
         ..DeviceCapabilities::new_zeroed()
     };
     let memory = Block::zeroed(size_of::<DeviceCapabilities>());

@@ -6,6 +6,7 @@ use super::{
     sent::{Outcome, Request, send},
 };
 use crate::{
+    execution::strings::read_unicode_string,
     ground::{
         NtStatus,
         abi::{DeviceObject, DriverObject},
@@ -20,7 +21,6 @@ use crate::{
                 power_states as states, stacks,
             },
         },
-        strings::read_unicode_string,
     },
 };
 
@@ -125,7 +125,7 @@ pub fn tear_down(context: &Context, physical: u64) {
 }
 
 fn driver_name(context: &Context, device: u64) -> String {
-    let driver = context.read::<DeviceObject>(device).driver;
+    let driver = context.read::<DeviceObject>(device).driver_object;
     let offset = std::mem::offset_of!(DriverObject, driver_name) as u64;
     read_unicode_string(context, driver.wrapping_add(offset))
 }

@@ -87,14 +87,14 @@ pub fn allocate(
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let irp = irp::create(context, stack_size, Some(ended));
     context.update(irp, |value: &mut Irp| {
-        value.status_block.status = NtStatus::NOT_SUPPORTED.bits();
-        value.status_block.information = request.information;
+        value.io_status.status = NtStatus::NOT_SUPPORTED.bits();
+        value.io_status.information = request.information;
     });
     irp::update_next(context, irp, |location| {
-        location.major = request.major;
-        location.minor = request.minor;
+        location.major_function = request.major;
+        location.minor_function = request.minor;
         location.parameters = request.parameters;
-        location.device = top;
+        location.device_object = top;
     });
     (irp, top)
 }
@@ -138,8 +138,8 @@ fn ended(context: &Context, irp: u64) {
     if let Some(sent) = context.state().get::<Sent>().0.get_mut(&irp) {
         sent.is_marked = value.pending_returned != 0;
         sent.outcome = Some(Outcome {
-            status: NtStatus::from_bits(value.status_block.status),
-            information: value.status_block.information,
+            status: NtStatus::from_bits(value.io_status.status),
+            information: value.io_status.information,
         });
     }
 }

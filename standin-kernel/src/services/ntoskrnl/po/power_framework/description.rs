@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::state::{Component, IdleState};
 use crate::{
-    ground::executive_abi::{
+    ground::abi::{
         PowerComponentV1, PowerComponentV2, PowerDeviceV1, PowerDeviceV2, PowerIdleState,
     },
     services::ntoskrnl::context::Context,
@@ -44,17 +44,17 @@ struct PowerDeviceV3 {
     version: u32,
     reserved: u32,
     flags: u64,
-    active: u64,
-    idle: u64,
-    state: u64,
-    power_required: u64,
-    power_not_required: u64,
-    power_control: u64,
+    component_active_condition_callback: u64,
+    component_idle_condition_callback: u64,
+    component_idle_state_callback: u64,
+    device_power_required_callback: u64,
+    device_power_not_required_callback: u64,
+    power_control_callback: u64,
     directed_up: u64,
     directed_down: u64,
     directed_timeout: u32,
     reserved_1: u32,
-    context: u64,
+    device_context: u64,
     component_count: u32,
     reserved_2: u32,
     components: PowerComponentV2,
@@ -70,13 +70,13 @@ pub fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>
     macro_rules! callbacks {
         ($device:ident, $directed:expr) => {
             Callbacks {
-                active: $device.active,
-                idle: $device.idle,
-                state: $device.state,
-                power_required: $device.power_required,
-                power_not_required: $device.power_not_required,
+                active: $device.component_active_condition_callback,
+                idle: $device.component_idle_condition_callback,
+                state: $device.component_idle_state_callback,
+                power_required: $device.device_power_required_callback,
+                power_not_required: $device.device_power_not_required_callback,
                 directed: $directed,
-                context: $device.context,
+                context: $device.device_context,
             }
         };
     }
@@ -88,7 +88,7 @@ pub fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>
             let states = (0..device.component_count.min(LIMIT)).map(|index| {
                 let offset = u64::from(index) * size_of::<PowerComponentV1>() as u64;
                 let one: PowerComponentV1 = context.read(first + offset);
-                (one.state_count, one.states)
+                (one.idle_state_count, one.idle_states)
             });
             (callbacks, states.collect())
         }
@@ -122,7 +122,7 @@ fn states_of(context: &Context, first: u64, count: u32) -> Vec<(u32, u64)> {
         .map(|index| {
             let offset = u64::from(index) * size_of::<PowerComponentV2>() as u64;
             let one: PowerComponentV2 = context.read(first + offset);
-            (one.state_count, one.states)
+            (one.idle_state_count, one.idle_states)
         })
         .collect()
 }
@@ -131,7 +131,7 @@ fn read_states(context: &Context, count: u32, at: u64) -> Vec<IdleState> {
     (0..u64::from(count))
         .map(|index| {
             let one: PowerIdleState = context.read(at + index * size_of::<PowerIdleState>() as u64);
-            IdleState { latency: one.latency, residency: one.residency }
+            IdleState { latency: one.transition_latency, residency: one.residency_requirement }
         })
         .collect()
 }

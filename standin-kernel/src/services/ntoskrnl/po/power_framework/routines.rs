@@ -11,11 +11,14 @@ use crate::{
     execution::{
         coroutine::wait_until,
         kinds::PowerHandle,
-        routine::{At, Handle, routine},
+        routine::{At, Handle, Out, routine},
     },
     ground::{
-        NtResult, NtStatus, abi::DeviceObject, arena::Block, executive_abi::PowerDeviceV1,
-        irql::Irql, rule::Rule,
+        NtResult, NtStatus,
+        abi::{DeviceObject, PowerDeviceV1},
+        arena::Block,
+        irql::Irql,
+        rule::Rule,
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -63,7 +66,7 @@ fn register(
     context: &Context,
     physical: At<DeviceObject>,
     device: At<PowerDeviceV1>,
-    handle: At<u64>,
+    handle: Out<PowerHandle>,
 ) -> NtResult {
     let described = (!physical.is_null()).then(|| describe(context, device.0)).flatten();
     let (callbacks, components) = described.ok_or(NtStatus::INVALID_PARAMETER)?;

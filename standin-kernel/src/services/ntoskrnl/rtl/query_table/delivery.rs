@@ -1,6 +1,7 @@
 //! Delivers the values that `RtlQueryRegistryValues` reads, to the driver's routine or into its memory.
 
 use crate::{
+    execution::strings::{text_bytes, units},
     ground::{
         NtResult, NtStatus,
         abi::{QueryRegistryTable, UnicodeString},
@@ -12,7 +13,6 @@ use crate::{
             context::Context,
             rtl::strings::{new_buffer, terminated},
         },
-        strings::{text_bytes, units},
     },
 };
 
@@ -95,13 +95,13 @@ impl Delivery<'_> {
         let name = name.map(|name| block(&text_bytes(name)));
         let data = found.map(|found| block(&found.bytes));
         let length = found.map_or(0, |found| found.bytes.len() as u64);
-        let [its_context, _] = self.arguments;
+        let [routine_context, _] = self.arguments;
         let arguments = [
             name.as_ref().map_or(0, Block::address),
             found.map_or(NONE, |found| found.kind).into(),
             data.as_ref().map_or(0, Block::address),
             length,
-            its_context,
+            routine_context,
             entry.entry_context,
         ];
         let result = context.call_driver("QueryRoutine", entry.query_routine, arguments);
@@ -114,38 +114,38 @@ impl Delivery<'_> {
     }
 
     /// Stores a value at the address in the entry.
-    fn store(&self, to: u64, found: &Found) -> NtResult {
+    fn store(&self, destination: u64, found: &Found) -> NtResult {
         if matches!(found.kind, SZ | EXPAND_SZ | MULTI_SZ) {
-            return self.store_text(to, &found.bytes);
+            return self.store_text(destination, &found.bytes);
         }
         let context = self.context;
         let length = u32::try_from(found.bytes.len()).unwrap_or(u32::MAX);
         if length as usize <= size_of::<u32>() {
-            context.write_bytes(to, &found.bytes);
+            context.write_bytes(destination, &found.bytes);
             return Ok(());
         }
         // The buffer starts with its size. A negative size requests only the data.
-        let size: i32 = context.read(to);
+        let size: i32 = context.read(destination);
         let header = if size < 0 { 0 } else { 8 };
         if u64::from(size.unsigned_abs()) < header + u64::from(length) {
             return Err(NtStatus::BUFFER_TOO_SMALL);
         }
         if header > 0 {
-            context.write(to, &[length, found.kind]);
+            context.write(destination, &[length, found.kind]);
         }
-        context.write_bytes(to.wrapping_add(header), &found.bytes);
+        context.write_bytes(destination.wrapping_add(header), &found.bytes);
         Ok(())
     }
 
     /// Stores a string in a `UNICODE_STRING`, and allocates a buffer if the `UNICODE_STRING` has
     /// none.
-    fn store_text(&self, to: u64, bytes: &[u8]) -> NtResult {
+    fn store_text(&self, destination: u64, bytes: &[u8]) -> NtResult {
         /// The largest size of a counted string.
         const LARGEST: usize = 0xFFFE;
         let context = self.context;
         let bytes = bytes.get(..LARGEST).unwrap_or(bytes);
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-        let mut string: UnicodeString = context.read(to);
+        let mut string: UnicodeString = context.read(destination);
         if string.buffer == 0 {
             string.buffer = new_buffer(context, bytes.len().max(2));
             if string.buffer == 0 {
@@ -158,7 +158,7 @@ impl Delivery<'_> {
         context.write_bytes(string.buffer, bytes);
         // The length excludes the terminator. A string in the registry includes it.
         string.length = length.saturating_sub(2);
-        context.write(to, &string);
+        context.write(destination, &string);
         Ok(())
     }
 

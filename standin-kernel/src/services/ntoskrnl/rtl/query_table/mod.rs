@@ -150,6 +150,10 @@ impl Query<'_> {
             };
         }
         let bytes = self.default_bytes(entry, default_type);
+        if default_type == MULTI_SZ && bytes.iter().all(|byte| *byte == 0) {
+            // A stored value with the same bytes has one empty string, and a default has none.
+            return Ok(());
+        }
         let default = Found { kind: default_type, bytes };
         self.delivery(entry).deliver(name, &default)
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Callback, Memory, routine},
-    ground::executive_abi::{AvlTable, BalancedLinks},
+    ground::abi::{AvlTable, BalancedLinks},
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -35,24 +35,15 @@ fn initialize(
     compare: Callback,
     allocate: Callback,
     free: Callback,
-    its_context: Memory,
+    table_context: Memory,
 ) {
-    const NO_LINKS: BalancedLinks =
-        BalancedLinks { parent: 0, left: 0, right: 0, balance: 0, reserved: [0; 3], reserved_1: 0 };
     let value = AvlTable {
-        root: BalancedLinks { parent: table.0, ..NO_LINKS },
-        ordered: 0,
-        which: 0,
-        count: 0,
-        depth: 0,
-        reserved: 0,
-        restart: 0,
-        deletions: 0,
-        reserved_1: 0,
-        compare: compare.0,
-        allocate: allocate.0,
-        free: free.0,
-        context: its_context.0,
+        balanced_root: BalancedLinks { parent: table.0, ..Default::default() },
+        compare_routine: compare.0,
+        allocate_routine: allocate.0,
+        free_routine: free.0,
+        table_context: table_context.0,
+        ..Default::default()
     };
     table.write(context, value);
 }
@@ -95,15 +86,15 @@ impl Side {
 impl BalancedLinks {
     const fn child(&self, side: Side) -> u64 {
         match side {
-            Side::Left => self.left,
-            Side::Right => self.right,
+            Side::Left => self.left_child,
+            Side::Right => self.right_child,
         }
     }
 
     const fn set_child(&mut self, side: Side, child: u64) {
         match side {
-            Side::Left => self.left = child,
-            Side::Right => self.right = child,
+            Side::Left => self.left_child = child,
+            Side::Right => self.right_child = child,
         }
     }
 }
@@ -120,7 +111,7 @@ impl Tree<'_> {
     }
 
     fn root(self) -> u64 {
-        self.links(self.table).right
+        self.links(self.table).right_child
     }
 
     fn fields(self) -> AvlTable {
@@ -135,7 +126,7 @@ impl Tree<'_> {
 
     /// Returns the side of its parent on which a node is.
     fn side_of(self, parent: u64, node: u64) -> Side {
-        if parent != self.table && self.links(parent).left == node {
+        if parent != self.table && self.links(parent).left_child == node {
             Side::Left
         } else {
             Side::Right
@@ -168,17 +159,17 @@ impl Tree<'_> {
     }
 
     fn set_balance(self, node: u64, balance: i8) {
-        self.change(node, |links| links.balance = balance);
+        self.change(node, |links| links.balance = balance.cast_unsigned());
     }
 
     /// Rebalances a node whose subtree on the side `high` is higher by two. Returns the node that
     /// replaces it, and whether the subtree's height has decreased.
     fn restore(self, node: u64, high: Side) -> (u64, bool) {
         let child = self.links(node).child(high);
-        let balance = self.links(child).balance;
+        let balance = self.links(child).balance.cast_signed();
         if balance == high.other().balance() {
             let middle = self.links(child).child(high.other());
-            let of_middle = self.links(middle).balance;
+            let of_middle = self.links(middle).balance.cast_signed();
             self.rotate(child, high);
             self.rotate(node, high.other());
             let is = |side: Side| of_middle == side.balance();
@@ -205,14 +196,7 @@ impl Tree<'_> {
             Found::Right(parent) => (parent, Side::Right),
             _ => (self.table, Side::Right),
         };
-        let links = BalancedLinks {
-            parent,
-            left: 0,
-            right: 0,
-            balance: 0,
-            reserved: [0; 3],
-            reserved_1: 0,
-        };
+        let links = BalancedLinks { parent, ..Default::default() };
         self.context.write(node, &links);
         self.change(parent, |links| links.set_child(side, node));
         let mut child = node;
@@ -221,11 +205,13 @@ impl Tree<'_> {
             walk.step(self.context);
             let parent = self.links(child).parent;
             if parent == self.table {
-                self.change_fields(|fields| fields.depth = fields.depth.wrapping_add(1));
+                self.change_fields(|fields| {
+                    fields.depth_of_tree = fields.depth_of_tree.wrapping_add(1);
+                });
                 return;
             }
             let side = self.side_of(parent, child);
-            let balance = self.links(parent).balance;
+            let balance = self.links(parent).balance.cast_signed();
             if balance == side.balance() {
                 self.restore(parent, side);
                 return;
@@ -244,32 +230,32 @@ impl Tree<'_> {
         let links = self.links(node);
         // The subtree on this side of this parent has decreased in height.
         let (mut parent, mut side);
-        if links.left != 0 && links.right != 0 {
-            let next = self.last(links.right, Side::Left);
+        if links.left_child != 0 && links.right_child != 0 {
+            let next = self.last(links.right_child, Side::Left);
             let of_next = self.links(next);
             if of_next.parent == node {
                 (parent, side) = (next, Side::Right);
             } else {
                 (parent, side) = (of_next.parent, Side::Left);
-                self.replace(next, of_next.right);
-                self.change(next, |own| own.right = links.right);
-                self.change(links.right, |right| right.parent = next);
+                self.replace(next, of_next.right_child);
+                self.change(next, |own| own.right_child = links.right_child);
+                self.change(links.right_child, |right| right.parent = next);
             }
             self.replace(node, next);
             self.change(next, |own| {
-                own.left = links.left;
+                own.left_child = links.left_child;
                 own.balance = links.balance;
             });
-            self.change(links.left, |left| left.parent = next);
+            self.change(links.left_child, |left| left.parent = next);
         } else {
             parent = links.parent;
             side = self.side_of(parent, node);
-            self.replace(node, links.left | links.right);
+            self.replace(node, links.left_child | links.right_child);
         }
         let mut walk = Walk::default();
         while parent != self.table {
             walk.step(self.context);
-            let balance = self.links(parent).balance;
+            let balance = self.links(parent).balance.cast_signed();
             let mut top = parent;
             if balance == 0 {
                 self.set_balance(parent, side.other().balance());
@@ -287,7 +273,7 @@ impl Tree<'_> {
             parent = self.links(top).parent;
             side = self.side_of(parent, top);
         }
-        self.change_fields(|fields| fields.depth = fields.depth.saturating_sub(1));
+        self.change_fields(|fields| fields.depth_of_tree = fields.depth_of_tree.saturating_sub(1));
     }
 
     /// Returns the outermost node of a subtree on one side.
@@ -334,10 +320,10 @@ impl Tree<'_> {
 
     fn search(self, element: u64) -> Found {
         let fields = self.fields();
-        let places = [self.table, fields.compare, fields.root.right];
+        let places = [self.table, fields.compare_routine, fields.balanced_root.right_child];
         search(self.context, places, DATA, element, |node| {
             let links = self.links(node);
-            [links.left, links.right]
+            [links.left_child, links.right_child]
         })
     }
 }
@@ -348,7 +334,8 @@ impl Table for Avl {
     const DATA: u64 = DATA;
 
     fn allocator(context: &Context, table: u64) -> [u64; 2] {
-        let AvlTable { allocate, free, .. } = Tree { context, table }.fields();
+        let AvlTable { allocate_routine: allocate, free_routine: free, .. } =
+            Tree { context, table }.fields();
         [allocate, free]
     }
 
@@ -359,7 +346,10 @@ impl Table for Avl {
     fn add(context: &Context, table: u64, node: u64, place: Found) {
         let tree = Tree { context, table };
         tree.add(node, place);
-        tree.change_fields(|fields| fields.count = fields.count.wrapping_add(1));
+        tree.change_fields(|fields| {
+            fields.number_generic_table_elements =
+                fields.number_generic_table_elements.wrapping_add(1);
+        });
     }
 
     /// Removes a node from its table. An enumeration continues with the next node.
@@ -368,10 +358,11 @@ impl Table for Avl {
         let before = tree.neighbour(node, Side::Left);
         tree.take(node);
         tree.change_fields(|fields| {
-            fields.count = fields.count.wrapping_sub(1);
-            fields.deletions = fields.deletions.wrapping_add(1);
-            if fields.restart == node {
-                fields.restart = before;
+            fields.number_generic_table_elements =
+                fields.number_generic_table_elements.wrapping_sub(1);
+            fields.delete_count = fields.delete_count.wrapping_add(1);
+            if fields.restart_key == node {
+                fields.restart_key = before;
             }
         });
     }
@@ -386,7 +377,7 @@ impl Table for Avl {
 fn lookup_first(context: &Context, table: At<AvlTable>, buffer: Memory, key: At<u64>) -> Memory {
     let tree = Tree { context, table: table.0 };
     let mut first = tree.search(buffer.0).node();
-    let routine = tree.fields().compare;
+    let routine = tree.fields().compare_routine;
     let mut walk = Walk::default();
     while first != 0 {
         walk.step(context);
@@ -404,7 +395,7 @@ fn lookup_first(context: &Context, table: At<AvlTable>, buffer: Memory, key: At<
 }
 
 /// The offset of the restart key for enumerations.
-const RESTART: u64 = std::mem::offset_of!(AvlTable, restart) as u64;
+const RESTART: u64 = std::mem::offset_of!(AvlTable, restart_key) as u64;
 
 fn enumerate(context: &Context, table: At<AvlTable>, restart: bool) -> Memory {
     let key = At::new(table.0.wrapping_add(RESTART));
@@ -417,7 +408,7 @@ fn enumerate(context: &Context, table: At<AvlTable>, restart: bool) -> Memory {
 /// Returns the element at an index in the order of the elements.
 fn get_element(context: &Context, table: At<AvlTable>, number: u32) -> Memory {
     let tree = Tree { context, table: table.0 };
-    if number >= tree.fields().count {
+    if number >= tree.fields().number_generic_table_elements {
         return At::NULL;
     }
     let mut node = tree.first();
@@ -430,9 +421,9 @@ fn get_element(context: &Context, table: At<AvlTable>, number: u32) -> Memory {
 }
 
 fn count(context: &Context, table: At<AvlTable>) -> u32 {
-    Tree { context, table: table.0 }.fields().count
+    Tree { context, table: table.0 }.fields().number_generic_table_elements
 }
 
 fn is_empty(context: &Context, table: At<AvlTable>) -> bool {
-    Tree { context, table: table.0 }.fields().count == 0
+    Tree { context, table: table.0 }.fields().number_generic_table_elements == 0
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Callback, Memory, routine},
-    ground::executive_abi::{SplayLinks, SplayTable},
+    ground::abi::{SplayLinks, SplayTable},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::spin_locks::{insert_between, unlink},
@@ -34,8 +34,8 @@ pub const ENTRIES: Entries = &[
 /// The offset of a node's link in insertion order.
 const ORDER: u64 = size_of::<SplayLinks>() as u64;
 /// The offsets of a table's root and of its list in insertion order.
-const ROOT: u64 = std::mem::offset_of!(SplayTable, root) as u64;
-const LIST: u64 = std::mem::offset_of!(SplayTable, insertions) as u64;
+const ROOT: u64 = std::mem::offset_of!(SplayTable, table_root) as u64;
+const LIST: u64 = std::mem::offset_of!(SplayTable, insert_order_list) as u64;
 
 fn links(context: &Context, node: u64) -> SplayLinks {
     context.read(node)
@@ -53,7 +53,7 @@ fn parent(context: &Context, node: u64) -> Option<u64> {
 }
 
 fn is_left(context: &Context, parent: u64, node: u64) -> bool {
-    links(context, parent).left == node
+    links(context, parent).left_child == node
 }
 
 /// Rotates a node up, so that it becomes the parent of its parent.
@@ -64,12 +64,12 @@ fn rotate_up(context: &Context, node: u64) {
     let above = parent(context, down);
     let left = is_left(context, down, node);
     let of_node = links(context, node);
-    let inner = if left { of_node.right } else { of_node.left };
+    let inner = if left { of_node.right_child } else { of_node.left_child };
     change(context, down, |links| {
         if left {
-            links.left = inner;
+            links.left_child = inner;
         } else {
-            links.right = inner;
+            links.right_child = inner;
         }
         links.parent = node;
     });
@@ -78,18 +78,18 @@ fn rotate_up(context: &Context, node: u64) {
     }
     change(context, node, |links| {
         if left {
-            links.right = down;
+            links.right_child = down;
         } else {
-            links.left = down;
+            links.left_child = down;
         }
         links.parent = above.unwrap_or(node);
     });
     if let Some(above) = above {
         change(context, above, |links| {
-            if links.left == down {
-                links.left = node;
+            if links.left_child == down {
+                links.left_child = node;
             } else {
-                links.right = node;
+                links.right_child = node;
             }
         });
     }
@@ -115,7 +115,7 @@ fn last(context: &Context, from: u64, towards_left: bool) -> u64 {
     let mut node = from;
     loop {
         let of_node = links(context, node);
-        let child = if towards_left { of_node.left } else { of_node.right };
+        let child = if towards_left { of_node.left_child } else { of_node.right_child };
         if child == 0 {
             return node;
         }
@@ -127,7 +127,7 @@ fn last(context: &Context, from: u64, towards_left: bool) -> u64 {
 /// Returns the previous or next node, or null.
 fn neighbour(context: &Context, node: u64, before: bool) -> u64 {
     let of_node = links(context, node);
-    let child = if before { of_node.left } else { of_node.right };
+    let child = if before { of_node.left_child } else { of_node.right_child };
     if child != 0 {
         return last(context, child, !before);
     }
@@ -154,7 +154,7 @@ fn predecessor(context: &Context, node: At<SplayLinks>) -> At<SplayLinks> {
 /// Removes a node from its tree. Returns the root, or null if the tree is now empty.
 fn delete_links(context: &Context, node: At<SplayLinks>) -> At<SplayLinks> {
     splay(context, node);
-    let SplayLinks { left, right, .. } = links(context, node.0);
+    let SplayLinks { left_child: left, right_child: right, .. } = links(context, node.0);
     for root in [left, right].into_iter().filter(|root| *root != 0) {
         change(context, root, |links| links.parent = root);
     }
@@ -163,7 +163,7 @@ fn delete_links(context: &Context, node: At<SplayLinks>) -> At<SplayLinks> {
     }
     let top = last(context, left, false);
     splay(context, At::new(top));
-    change(context, top, |links| links.right = right);
+    change(context, top, |links| links.right_child = right);
     change(context, right, |links| links.parent = top);
     At::new(top)
 }
@@ -174,18 +174,18 @@ fn initialize(
     compare: Callback,
     allocate: Callback,
     free: Callback,
-    its_context: Memory,
+    table_context: Memory,
 ) {
     let value = SplayTable {
-        root: 0,
-        insertions: [table.0.wrapping_add(LIST); 2],
-        ordered: table.0.wrapping_add(LIST),
-        which: 0,
-        count: 0,
-        compare: compare.0,
-        allocate: allocate.0,
-        free: free.0,
-        context: its_context.0,
+        table_root: 0,
+        insert_order_list: [table.0.wrapping_add(LIST); 2],
+        ordered_pointer: table.0.wrapping_add(LIST),
+        which_ordered_element: 0,
+        number_generic_table_elements: 0,
+        compare_routine: compare.0,
+        allocate_routine: allocate.0,
+        free_routine: free.0,
+        table_context: table_context.0,
     };
     table.write(context, value);
 }
@@ -197,8 +197,9 @@ fn fields(context: &Context, table: u64) -> SplayTable {
 /// Sets the root, and changes the number of elements.
 fn set(context: &Context, table: u64, root: u64, change: i32) {
     let mut value = fields(context, table);
-    value.root = root;
-    value.count = value.count.wrapping_add_signed(change);
+    value.table_root = root;
+    value.number_generic_table_elements =
+        value.number_generic_table_elements.wrapping_add_signed(change);
     context.write(table, &value);
 }
 
@@ -211,17 +212,18 @@ impl Table for Splay {
     const DATA: u64 = ORDER + 16;
 
     fn allocator(context: &Context, table: u64) -> [u64; 2] {
-        let SplayTable { allocate, free, .. } = fields(context, table);
+        let SplayTable { allocate_routine: allocate, free_routine: free, .. } =
+            fields(context, table);
         [allocate, free]
     }
 
     /// Searches for an element. If a node is found, it becomes the root.
     fn find(context: &Context, table: u64, element: u64) -> Found {
         let value = fields(context, table);
-        let places = [table, value.compare, value.root];
+        let places = [table, value.compare_routine, value.table_root];
         let found = search(context, places, Self::DATA, element, |node| {
             let links = links(context, node);
-            [links.left, links.right]
+            [links.left_child, links.right_child]
         });
         if let Found::Node(node) = found {
             let root = splay(context, At::new(node)).0;
@@ -235,10 +237,10 @@ impl Table for Splay {
             Found::Left(parent) | Found::Right(parent) => parent,
             _ => node,
         };
-        context.write(node, &SplayLinks { parent, left: 0, right: 0 });
+        context.write(node, &SplayLinks { parent, left_child: 0, right_child: 0 });
         match place {
-            Found::Left(parent) => change(context, parent, |links| links.left = node),
-            Found::Right(parent) => change(context, parent, |links| links.right = node),
+            Found::Left(parent) => change(context, parent, |links| links.left_child = node),
+            Found::Right(parent) => change(context, parent, |links| links.right_child = node),
             _ => {}
         }
         let list = table.wrapping_add(LIST);
@@ -254,7 +256,7 @@ impl Table for Splay {
     }
 
     fn next(context: &Context, table: u64, node: u64) -> u64 {
-        match (fields(context, table).root, node) {
+        match (fields(context, table).table_root, node) {
             (0, _) => 0,
             (root, 0) => last(context, root, true),
             _ => successor(context, At::new(node)).0,
@@ -264,7 +266,7 @@ impl Table for Splay {
 
 /// Returns the first element, or the element after the root. The element's node becomes the root.
 fn enumerate(context: &Context, table: At<SplayTable>, restart: bool) -> Memory {
-    let root = fields(context, table.0).root;
+    let root = fields(context, table.0).table_root;
     if root == 0 {
         return At::NULL;
     }
@@ -279,7 +281,7 @@ fn enumerate(context: &Context, table: At<SplayTable>, restart: bool) -> Memory 
 
 /// Returns the element at this index in insertion order.
 fn get_element(context: &Context, table: At<SplayTable>, number: u32) -> Memory {
-    if number >= fields(context, table.0).count {
+    if number >= fields(context, table.0).number_generic_table_elements {
         return At::NULL;
     }
     let mut at: u64 = context.read(table.0.wrapping_add(LIST));
@@ -290,9 +292,9 @@ fn get_element(context: &Context, table: At<SplayTable>, number: u32) -> Memory 
 }
 
 fn count(context: &Context, table: At<SplayTable>) -> u32 {
-    fields(context, table.0).count
+    fields(context, table.0).number_generic_table_elements
 }
 
 fn is_empty(context: &Context, table: At<SplayTable>) -> bool {
-    fields(context, table.0).root == 0
+    fields(context, table.0).table_root == 0
 }

@@ -1,0 +1,4 @@
+//! The composition of a kernel: its services and their connections, and the gateways of all routines.
+
+pub mod exports;
+pub mod system;

@@ -1,0 +1,4 @@
+//! Deferred work: timers, DPCs and work items.
+
+pub mod timer;
+pub mod work_item;

@@ -1,0 +1,4 @@
+//! The variables that ntoskrnl.exe exports.
+
+pub mod constant;
+pub mod per_kernel;
