@@ -164,7 +164,7 @@ mod tests {
         }
         assert_eq!(EventDataDescriptor::fitting(&BYTES[..0]).size(), 0);
         let shown = std::format!("{:?}", EventDataDescriptor::bytes(&BYTES));
-        assert!(!shown.contains("address") && shown.contains("size: 3"), "{shown}");
+        assert!(!shown.contains("address") && shown.contains("size: 65535"), "{shown}");
         let metadata = EventDataDescriptor::event_metadata(&[1; 3]);
         assert_eq!((metadata.size(), metadata.kind), (3, 1));
         let traits = EventDataDescriptor::provider_metadata(&[1; 5]);
