@@ -57,7 +57,8 @@ fn mistakes_are_reported_with_line_and_column() {
         ),
         (
             &event("A|B", "", ""),
-            "trace.rs:2:5: provider name \"A|B\" is not allowed; a name has 1 to 255 characters",
+            "trace.rs:1:28: the provider's name contains '|', which the name of a provider with a \
+             manifest cannot contain",
         ),
         ("mod trace {}", "trace.rs has no `#[wdk_etw::provider]` module"),
     ] {

@@ -176,9 +176,13 @@ fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
         ("structure", "`#[structure] pub struct Place { x: u32 }`"),
         ("event", "`#[event(level = Info, keyword = READ)] pub fn name(field: u32);`"),
     ];
+    // A constant that combines keywords is the module's own.
     if let Item::Const(constant) = &item
         && let Type::Path(path) = &*constant.ty
         && path.path.segments.last().is_some_and(|last| last.ident == "Keyword")
+        && let Expr::Call(call) = &*constant.expr
+        && let Expr::Path(called) = &*call.func
+        && called.path.segments.last().is_some_and(|last| last.ident == "bit")
     {
         bail!(
             constant.ident.span(),
@@ -190,7 +194,10 @@ fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
     if let Item::Mod(module) = &item
         && let Some((_, items)) = &module.content
         && !can_be_provider(module)
-        && items.iter().any(|item| mentions(item.to_token_stream(), &FORMS.map(|(name, _)| name)))
+        && items
+            .iter()
+            .filter(|item| !matches!(item, Item::Mod(inner) if can_be_provider(inner)))
+            .any(|item| mentions(item.to_token_stream(), &FORMS.map(|(name, _)| name)))
     {
         bail!(
             module.ident.span(),
