@@ -266,7 +266,7 @@ pub extern "C" fn add(_: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
 }
 
 /// Returns a counted string.
-fn text(units: &[u16]) -> UNICODE_STRING {
+const fn text(units: &[u16]) -> UNICODE_STRING {
     let length = size_of_val(units) as u16;
     UNICODE_STRING { Length: length, MaximumLength: length, Buffer: units.as_ptr().cast_mut() }
 }

@@ -199,10 +199,10 @@ fn check_lists(facts: &Facts) {
     }
     let _stored = facts.store(REG_MULTI_SZ, &mut []);
     same!("query-list-empty", facts.strings(strings), STATUS_RESOURCE_DATA_NOT_FOUND);
-    let mut list = *b"a\0\0\0b\0\0\0\0\0";
-    let _stored = facts.store(REG_MULTI_SZ, &mut list[..8]);
+    let mut values = *b"a\0\0\0b\0\0\0\0\0";
+    let _stored = facts.store(REG_MULTI_SZ, &mut values[..8]);
     same!("query-list-unterminated", facts.strings(strings), STATUS_OBJECT_TYPE_MISMATCH);
-    let _stored = facts.store(REG_MULTI_SZ, &mut list);
+    let _stored = facts.store(REG_MULTI_SZ, &mut values);
     let status = facts.strings(strings);
     let count = wdf!(WdfCollectionGetCount, strings);
     same!("query-list", (status, count), (STATUS_SUCCESS, 2));
