@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    miri, mutants,
+    miri,
     process::{self, cargo, root, run_quietly, target},
     progress::{step, step_with_output},
     standin, windows,
@@ -132,9 +132,7 @@ pub fn run() -> Result<Option<String>> {
         check.env("WDK_ETW_PREEMPTIONS", PREEMPTIONS).arg("--");
         process::run(check.args(TOO_MANY_RUNS.iter().flat_map(|name| ["--skip", *name])))
     })?;
-    let not_run = miri::check_deeply()?;
-    step_with_output("Running a share of the mutants", mutants::run_share)?;
-    Ok(not_run)
+    miri::check_deeply()
 }
 
 /// Returns the command that runs the model checker's tests.

@@ -4,9 +4,10 @@ use std::{
     cell::Cell,
     fs, mem,
     sync::{Mutex, PoisonError},
+    thread,
 };
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use driver_build::progress;
 
 /// The processor time of ended programs that steps have been charged with, in seconds.
@@ -35,6 +36,23 @@ fn counted<T>(title: &str, step: impl FnOnce() -> T) -> T {
     let used = (CURRENT.take(), title.to_owned());
     STEPS.lock().unwrap_or_else(PoisonError::into_inner).push(used);
     result
+}
+
+/// Runs two groups of steps at the same time. The groups mostly build in different folders, and each
+/// usually uses one processor.
+pub fn at_once<A, B: Send>(
+    here: impl FnOnce() -> Result<A>,
+    beside: impl FnOnce() -> Result<B> + Send,
+) -> Result<(A, B)> {
+    thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        let here = here();
+        let beside = beside.join().map_err(|_| anyhow!("a check's thread panicked"))?;
+        match (here, beside) {
+            (Err(here), Err(beside)) => Err(anyhow!("{here:#}\nerror: {beside:#}")),
+            (here, beside) => Ok((here?, beside?)),
+        }
+    })
 }
 
 /// Charges the current step with the programs that have ended since the last call, by any thread. So that

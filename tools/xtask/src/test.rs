@@ -1,8 +1,8 @@
 //! `cargo xtask test`: runs every check that can run on this machine.
 
-use std::{env, path::Path, process::Command, thread, time::Instant};
+use std::{env, path::Path, process::Command, time::Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use driver_build::toolchain::authors_bootstrap;
@@ -15,13 +15,13 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    goldens, guest, kit, lint, lock_files, miri, modules, oldest_rust,
+    goldens, guest, kit, lint, lock_files, miri, modules, mutants, oldest_rust,
     packages::BROWSER,
     process::{
         self, cargo, output_of, run_quietly, target, use_built_programs, with_built_programs,
         with_lints,
     },
-    progress::{self, step, step_with_output},
+    progress::{self, at_once, step, step_with_output},
     publish,
     reproducible::{self, User},
     requirements, sample, standin, untested, unused, windows,
@@ -146,23 +146,6 @@ fn check_others(tools: &Tools) -> Result<Vec<String>> {
     check_standins()?;
     model_check()?;
     Ok(not_run.into_iter().flatten().collect())
-}
-
-/// Runs two groups of steps at the same time. The groups mostly build in different folders, and each
-/// usually uses one processor.
-fn at_once<A, B: Send>(
-    here: impl FnOnce() -> Result<A>,
-    beside: impl FnOnce() -> Result<B> + Send,
-) -> Result<(A, B)> {
-    thread::scope(|scope| {
-        let beside = scope.spawn(beside);
-        let here = here();
-        let beside = beside.join().map_err(|_| anyhow!("a check's thread panicked"))?;
-        match (here, beside) {
-            (Err(here), Err(beside)) => Err(anyhow!("{here:#}\nerror: {beside:#}")),
-            (here, beside) => Ok((here?, beside?)),
-        }
-    })
 }
 
 /// Returns the command that tests the default members with the outputs of earlier steps.
@@ -290,6 +273,22 @@ fn check_quickly() -> Result<()> {
     step("Checking ids and links", citations::check)
 }
 
+/// Runs the deep checks that need the outputs of the other steps.
+fn test_whole(tools: &Tools) -> Result<()> {
+    step("Finding UEFI firmware for virtual machines", guest::find_firmware)?;
+    step_with_output("Testing cargo etw vm with the stand-in guest", || {
+        process::run(host_test(&["--tests", "--", "--ignored"]).arg(WHOLE))
+    })?;
+    step_with_output("Following the guide with an installed cargo etw", || {
+        let mut guide = host_test(&["--tests", "--", "--ignored", "the_guide_is_executed"]);
+        process::run(guide.env("WDK_ETW_INSTALL", "yes"))
+    })?;
+    step("Building the sample driver again, as another user in another folder", || {
+        reproducible::check(&tools.x64, User::Other)
+    })?;
+    step("Running a share of the mutants", mutants::run_share)
+}
+
 /// Runs all checks, unless they have already passed with the same inputs and `again` is false. With
 /// `deep`, also runs the checks that take longer.
 pub fn run(deep: bool, again: bool) -> Result<()> {
@@ -313,18 +312,8 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
         || at_once(test_waiting, || test_beside(&tools)),
     )?;
     if deep {
-        step("Finding UEFI firmware for virtual machines", guest::find_firmware)?;
-        step_with_output("Testing cargo etw vm with the stand-in guest", || {
-            process::run(host_test(&["--tests", "--", "--ignored"]).arg(WHOLE))
-        })?;
-        step_with_output("Following the guide with an installed cargo etw", || {
-            let mut guide = host_test(&["--tests", "--", "--ignored", "the_guide_is_executed"]);
-            process::run(guide.env("WDK_ETW_INSTALL", "yes"))
-        })?;
-        step("Building the sample driver again, as another user in another folder", || {
-            reproducible::check(&tools.x64, User::Other)
-        })?;
-        not_run.extend(deep::run()?);
+        let ((), deep) = at_once(|| test_whole(&tools), deep::run)?;
+        not_run.extend(deep);
     }
     report(&not_run);
     report_cost(start);
