@@ -44,6 +44,16 @@ const PRIVILEGES: [(u64, u32); 35] = [
     (544, 36), // SeDelegateSessionUserImpersonatePrivilege
 ];
 
+/// A security identifier: its authority and sub-authorities.
+pub type Identifier = (u8, &'static [u32]);
+
+/// `Everyone`.
+pub const WORLD: Identifier = (1, &[0]);
+/// `LocalSystem`.
+pub const LOCAL_SYSTEM: Identifier = (5, &[18]);
+/// `BUILTIN\Administrators`.
+pub const ADMINISTRATORS: Identifier = (5, &[32, 544]);
+
 /// The identifiers, with their offsets in `SE_EXPORTS`: the authority and the sub-authorities.
 const IDENTIFIERS: &[(u64, u8, &[u32])] = &[
     (184, 0, &[0]),                 // SeNullSid
@@ -89,6 +99,23 @@ pub fn identifier(authority: u8, sub_authorities: &[u32]) -> Vec<u8> {
     for one in sub_authorities {
         bytes.extend(one.to_le_bytes());
     }
+    bytes
+}
+
+/// Returns an access-control list that allows these rights to these identifiers.
+pub fn access_list(entries: &[(u32, Identifier)]) -> Vec<u8> {
+    /// `ACL_REVISION`.
+    const REVISION: u8 = 2;
+    let mut bytes = vec![REVISION, 0, 0, 0, 0, 0, 0, 0];
+    bytes[4] = u8::try_from(entries.len()).unwrap_or(u8::MAX);
+    for (mask, (authority, sub_authorities)) in entries {
+        let sid = identifier(*authority, sub_authorities);
+        // An `ACCESS_ALLOWED_ACE` without flags.
+        bytes.extend([0, 0, u8::try_from(8 + sid.len()).unwrap_or(u8::MAX), 0]);
+        bytes.extend(mask.to_le_bytes());
+        bytes.extend(sid);
+    }
+    bytes[2] = u8::try_from(bytes.len()).unwrap_or(u8::MAX);
     bytes
 }
 

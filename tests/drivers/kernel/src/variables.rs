@@ -47,18 +47,21 @@ pointers! {
     CcFastMdlReadWait CcFastReadNotPossible CcFastReadWait CmKeyObjectType ExActivationObjectType
     ExCompositionObjectType ExCoreMessagingObjectType ExDesktopObjectType ExEventObjectType
     ExRawInputManagerObjectType ExSemaphoreObjectType ExTimerObjectType ExWindowStationObjectType
-    FsRtlLegalAnsiCharacterArray HalDispatchTable InitSafeBootMode IoAdapterObjectType
-    IoCompletionObjectType IoDeviceHandlerObjectType IoDeviceObjectType IoDriverObjectType
-    IoFileObjectType IoReadOperationCount IoReadTransferCount IoStatisticsLock IoWriteOperationCount
-    IoWriteTransferCount KdComPortInUse KdDebuggerEnabled KdDebuggerNotPresent KdEnteredDebugger
-    KdEventLoggingEnabled KdEventLoggingPresent KeDynamicPartitioningSupported KeLastBranchMSR
-    KeLoaderBlock KeNumberProcessors KiBugCheckData LpcPortObjectType Mm64BitPhysicalAddress MmBadPointer
-    MmHighestUserAddress MmSectionObjectType MmSystemRangeStart MmUserProbeAddress NlsAnsiCodePage
-    NlsLeadByteInfo NlsMbCodePageTag NlsMbOemCodePageTag NlsOemCodePage NlsOemLeadByteInfo NtBuildNumber
-    NtGlobalFlag PsInitialSystemProcess PsJobType PsLoadedModuleList PsPartitionType PsProcessType
-    PsSiloContextNonPagedType PsSiloContextPagedType PsThreadType SeExports SeTokenObjectType
+    FsRtlLegalAnsiCharacterArray HalDispatchTable HalPrivateDispatchTable InitSafeBootMode
+    IoAdapterObjectType IoCompletionObjectType IoDeviceHandlerObjectSize IoDeviceHandlerObjectType
+    IoDeviceObjectType IoDriverObjectType IoFileObjectType IoReadOperationCount IoReadTransferCount
+    IoStatisticsLock IoWriteOperationCount IoWriteTransferCount KdComPortInUse KdDebuggerEnabled
+    KdDebuggerNotPresent KdEnteredDebugger KdEventLoggingEnabled KdEventLoggingPresent
+    KdHvComPortInUse KeDynamicPartitioningSupported KeLastBranchMSR KeLoaderBlock KeNumberProcessors
+    KiBugCheckData LpcPortObjectType Mm64BitPhysicalAddress MmBadPointer MmHighestUserAddress
+    MmSectionObjectType MmSystemRangeStart MmUserProbeAddress NlsAnsiCodePage NlsLeadByteInfo
+    NlsMbCodePageTag NlsMbOemCodePageTag NlsOemCodePage NlsOemLeadByteInfo NtBuildGUID NtBuildLab
+    NtBuildNumber NtGlobalFlag POGOBuffer PsInitialSystemProcess PsJobType PsLoadedModuleList
+    PsLoadedModuleResource PsPartitionType PsProcessType PsSiloContextNonPagedType
+    PsSiloContextPagedType PsThreadType PsUILanguageComitted SeExports SeILSigningPolicyPtr
+    SePublicDefaultDacl SeSystemDefaultDacl SeSystemDefaultSd SeTokenObjectType
     TmEnlistmentObjectType TmResourceManagerObjectType TmTransactionManagerObjectType
-    TmTransactionObjectType
+    TmTransactionObjectType psMUITest
 }
 
 /// Reads variables with their declarations in wdk-sys.
@@ -85,6 +88,34 @@ fn declared() {
     same!(field::<u8>(legal, b'*'.into()), 0x18);
 }
 
+/// Reads the security descriptor and the lists that the kernel exports.
+fn security(local_system: PVOID) {
+    let descriptor: PVOID = read(variable("SeSystemDefaultSd"));
+    same!(call!(RtlValidSecurityDescriptor, descriptor), true);
+    let (mut is_present, mut list, mut is_default) = (0_u8, NULL, 1_u8);
+    let [present, dacl, default] = [at(&mut is_present), at(&mut list), at(&mut is_default)];
+    same!(call!(RtlGetDaclSecurityDescriptor, descriptor, present, dacl, default), 0);
+    same!((is_present, is_default) == (1, 0), true);
+    for (name, first, count) in
+        [("SePublicDefaultDacl", 0x2000_0000, 3), ("SeSystemDefaultDacl", 0x1000_0000, 2)]
+    {
+        let list: PVOID = read(variable(name));
+        same!(read::<u8>(list), 2);
+        same!(field::<u16>(list, 4), count);
+        same!(field::<u32>(list, 12), first);
+    }
+    same!(call!(RtlEqualSid, list.wrapping_byte_add(16), local_system), true);
+}
+
+/// Acquires the lock of the list of loaded modules, as drivers that read the list do.
+fn modules() {
+    let lock = variable("PsLoadedModuleResource");
+    call!(KeEnterCriticalRegion);
+    same!(call!(ExAcquireResourceSharedLite, lock, 1), true);
+    call!(ExReleaseResourceLite, lock);
+    call!(KeLeaveCriticalRegion);
+}
+
 pub fn variables() {
     pointers();
     declared();
@@ -99,6 +130,11 @@ pub fn variables() {
         same!(read::<u8>(variable(name)), value);
     }
     same!(read::<u32>(variable("InitSafeBootMode")), 0);
+    let build = variable("NtBuildNumber");
+    let digits = read::<[u8; 5]>(variable("NtBuildLab"));
+    let number = digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
+    same!(read::<u32>(build) & 0xFFFF, number);
+    same!(read::<u16>(variable("PsUILanguageComitted")), 0x409);
     let probe: u64 = read(variable("MmUserProbeAddress"));
     same!(probe, 0x7FFF_FFFF_0000_u64);
     same!(read::<u64>(variable("MmHighestUserAddress")), probe - 1);
@@ -111,6 +147,8 @@ pub fn variables() {
     // The values are SeDebugPrivilege, and the SID of the local system.
     same!(field::<u64>(exports, 144), 20);
     let local_system: PVOID = field(exports, 264);
+    security(local_system);
+    modules();
     same!(read::<[u8; 12]>(local_system) == [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0], true);
 }
 

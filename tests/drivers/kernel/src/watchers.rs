@@ -296,8 +296,10 @@ pub fn stop() {
 }
 
 /// Registers a routine and does not remove it.
+/// Leaves a routine registered. The report names this function.
+#[inline(never)]
 pub fn left() {
-    call!(PsSetLoadImageNotifyRoutine, Some(image));
+    same!(call!(PsSetLoadImageNotifyRoutine, Some(image)), 0);
 }
 
 pub fn unknown_handles() {

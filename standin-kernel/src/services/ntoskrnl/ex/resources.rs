@@ -11,10 +11,19 @@ use crate::{
         identity::Identity,
         routine::{At, Memory, routine},
     },
-    ground::{NtStatus, abi::ResourceLock, irql::Irql, memory, rule::Rule},
-    services::ntoskrnl::{
-        context::{Context, Entries},
-        ke::thread_objects,
+    ground::{
+        NtStatus,
+        abi::ResourceLock,
+        irql::Irql,
+        memory::{self, BadAddress},
+        rule::Rule,
+    },
+    services::{
+        managers::module_states::ModuleStates,
+        ntoskrnl::{
+            context::{Context, Entries},
+            ke::thread_objects,
+        },
     },
 };
 
@@ -152,18 +161,20 @@ impl Resource {
 #[derive(Default)]
 struct Resources(BTreeMap<u64, Resource>);
 
+/// Creates a resource at an address. Returns whether there was none.
+pub fn create(state: &mut ModuleStates, resource: u64) -> Result<bool, BadAddress> {
+    let all = &mut state.get::<Resources>().0;
+    let is_new = !all.contains_key(&resource);
+    if is_new {
+        let new = Resource::default();
+        memory::write(resource, &fields(resource, &new))?;
+        all.insert(resource, new);
+    }
+    Ok(is_new)
+}
+
 fn initialize(context: &Context, resource: At<ResourceLock>) -> NtStatus {
-    let is_used = context.atomically(|state| {
-        let all = &mut state.get::<Resources>().0;
-        let is_used = all.contains_key(&resource.0);
-        if !is_used {
-            let new = Resource::default();
-            memory::write(resource.0, &fields(resource.0, &new))?;
-            all.insert(resource.0, new);
-        }
-        Ok(is_used)
-    });
-    if is_used {
+    if !context.atomically(|state| create(state, resource.0)) {
         context.stop_for_misuse("for a resource that was already initialized and not deleted");
     }
     NtStatus::SUCCESS

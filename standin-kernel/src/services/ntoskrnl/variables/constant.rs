@@ -5,7 +5,9 @@ use std::sync::OnceLock;
 
 use crate::{
     ground::{arena::Block, memory},
-    services::ntoskrnl::well_known,
+    services::ntoskrnl::well_known::{
+        self, ADMINISTRATORS, Identifier, LOCAL_SYSTEM, WORLD, access_list,
+    },
 };
 
 /// An exported variable. A driver's declaration may hide a level of indirection: `PBOOLEAN
@@ -32,7 +34,26 @@ enum Variable {
     LegalCharacters,
     /// A pointer to the well-known privileges and security identifiers.
     SecurityExports,
+    /// The text of the build, which ends with a NUL.
+    Lab,
+    /// A pointer to an access-control list.
+    AccessList(&'static [(u32, Identifier)]),
+    /// A pointer to a security descriptor with the access-control list of `SeSystemDefaultDacl`.
+    SystemDescriptor,
 }
+
+/// The discretionary access-control list of objects that everyone may use.
+const PUBLIC_ACCESS: &[(u32, Identifier)] =
+    &[(GENERIC_EXECUTE, WORLD), (GENERIC_ALL, LOCAL_SYSTEM), (GENERIC_ALL, ADMINISTRATORS)];
+
+/// The discretionary access-control list of the system's objects.
+const SYSTEM_ACCESS: &[(u32, Identifier)] =
+    &[(GENERIC_ALL, LOCAL_SYSTEM), (GENERIC_READ | GENERIC_EXECUTE | READ_CONTROL, ADMINISTRATORS)];
+
+const READ_CONTROL: u32 = 0x0002_0000;
+const GENERIC_ALL: u32 = 0x1000_0000;
+const GENERIC_EXECUTE: u32 = 0x2000_0000;
+const GENERIC_READ: u32 = 0x8000_0000;
 
 /// `MmUserProbeAddress`: the end of user space on x64, before an inaccessible range.
 pub const USER_PROBE_ADDRESS: u64 = 0x0000_7FFF_FFFF_0000;
@@ -40,7 +61,7 @@ pub const USER_PROBE_ADDRESS: u64 = 0x0000_7FFF_FFFF_0000;
 /// `MmSystemRangeStart`. The address is unused.
 const SYSTEM_RANGE: u64 = 0xFFFF_8000_0000_0000;
 
-const VARIABLES: [(&str, Variable); 65] = [
+const VARIABLES: [(&str, Variable); 77] = [
     ("CcFastMdlReadWait", Variable::Long(0)),
     ("CcFastReadNotPossible", Variable::Long(0)),
     ("CcFastReadWait", Variable::Long(0)),
@@ -57,10 +78,13 @@ const VARIABLES: [(&str, Variable); 65] = [
     ("FsRtlLegalAnsiCharacterArray", Variable::LegalCharacters),
     // `HAL_DISPATCH`, version 4. Its routines are not provided.
     ("HalDispatchTable", Variable::Structure(184, 4)),
+    // No header declares its members.
+    ("HalPrivateDispatchTable", Variable::Structure(0x1000, 0)),
     ("InitSafeBootMode", Variable::Long(0)),
     ("IoAdapterObjectType", Variable::ObjectType),
     ("IoCompletionObjectType", Variable::ObjectType),
     ("IoDeviceHandlerObjectType", Variable::ObjectType),
+    ("IoDeviceHandlerObjectSize", Variable::Long(0)),
     ("IoDeviceObjectType", Variable::ObjectType),
     ("IoDriverObjectType", Variable::ObjectType),
     ("IoFileObjectType", Variable::ObjectType),
@@ -75,6 +99,7 @@ const VARIABLES: [(&str, Variable); 65] = [
     ("KdEnteredDebugger", Variable::Long(0)),
     ("KdEventLoggingEnabled", Variable::Boolean(false)),
     ("KdEventLoggingPresent", Variable::Boolean(false)),
+    ("KdHvComPortInUse", Variable::Word(0)),
     ("KeDynamicPartitioningSupported", Variable::Boolean(false)),
     ("KeLastBranchMSR", Variable::Long(0)),
     ("KeLoaderBlock", Variable::Word(0)),
@@ -94,8 +119,11 @@ const VARIABLES: [(&str, Variable); 65] = [
     ("NlsOemCodePage", Variable::Long(437)),
     // In these code pages, no byte is the first of two bytes.
     ("NlsOemLeadByteInfo", Variable::Zeros(512)),
+    ("NtBuildGUID", Variable::Structure(16, 0)),
+    ("NtBuildLab", Variable::Lab),
     ("NtBuildNumber", Variable::Build),
     ("NtGlobalFlag", Variable::Long(0)),
+    ("POGOBuffer", Variable::Word(0)),
     ("PsJobType", Variable::ObjectType),
     ("PsLoadedModuleList", Variable::List),
     ("PsPartitionType", Variable::ObjectType),
@@ -103,12 +131,19 @@ const VARIABLES: [(&str, Variable); 65] = [
     ("PsSiloContextNonPagedType", Variable::ObjectType),
     ("PsSiloContextPagedType", Variable::ObjectType),
     ("PsThreadType", Variable::ObjectType),
+    // A `LANGID`, English of the United States.
+    ("PsUILanguageComitted", Variable::Long(0x0409)),
     ("SeExports", Variable::SecurityExports),
+    ("SeILSigningPolicyPtr", Variable::Zeros(1)),
+    ("SePublicDefaultDacl", Variable::AccessList(PUBLIC_ACCESS)),
+    ("SeSystemDefaultDacl", Variable::AccessList(SYSTEM_ACCESS)),
+    ("SeSystemDefaultSd", Variable::SystemDescriptor),
     ("SeTokenObjectType", Variable::ObjectType),
     ("TmEnlistmentObjectType", Variable::ObjectType),
     ("TmResourceManagerObjectType", Variable::ObjectType),
     ("TmTransactionManagerObjectType", Variable::ObjectType),
     ("TmTransactionObjectType", Variable::ObjectType),
+    ("psMUITest", Variable::Long(0)),
 ];
 
 impl Variable {
@@ -116,6 +151,7 @@ impl Variable {
     const fn size(self) -> usize {
         match self {
             Self::Structure(size, _) => size.next_multiple_of(16),
+            Self::Lab => 64,
             _ => 16,
         }
     }
@@ -166,9 +202,20 @@ fn memory() -> &'static Memory {
                 Variable::ObjectType => point_to(Block::zeroed(TYPE_SIZE)),
                 Variable::Boolean(value) => u64::from(value),
                 Variable::Long(value) | Variable::Structure(_, value) => u64::from(value),
-                Variable::Build => {
-                    let build = etl_file::LogFileHeader::default().os_build;
-                    u64::from(0xF000_0000 | build)
+                Variable::Build => u64::from(0xF000_0000 | build()),
+                Variable::Lab => {
+                    let text = format!("{}.1.amd64fre.standin.000101-0000", build());
+                    write(place, text.as_bytes());
+                    continue;
+                }
+                Variable::AccessList(entries) => point_to(filled(&access_list(entries))),
+                Variable::SystemDescriptor => {
+                    let list = point_to(filled(&access_list(SYSTEM_ACCESS)));
+                    // Revision 1, `SE_DACL_PRESENT`, and the pointers to owner, group, SACL and DACL.
+                    let mut descriptor = [0; 40];
+                    descriptor[..4].copy_from_slice(&[1, 0, 4, 0]);
+                    descriptor[32..].copy_from_slice(&list.to_le_bytes());
+                    point_to(filled(&descriptor))
                 }
                 Variable::Word(value) => value,
                 Variable::Zeros(size) => point_to(Block::zeroed(size)),
@@ -177,10 +224,8 @@ fn memory() -> &'static Memory {
                     place
                 }
                 Variable::LegalCharacters => {
-                    let table = Block::zeroed(128);
                     let bytes: Vec<u8> = (0..128).map(legal_character).collect();
-                    write(table.address(), &bytes);
-                    point_to(table)
+                    point_to(filled(&bytes))
                 }
                 Variable::SecurityExports => {
                     let (exports, identifiers) = well_known::exports();
@@ -192,6 +237,18 @@ fn memory() -> &'static Memory {
         }
         Memory { variables, _targets: targets }
     })
+}
+
+/// Returns the build number.
+fn build() -> u32 {
+    etl_file::LogFileHeader::default().os_build
+}
+
+/// Returns a block with these bytes.
+fn filled(bytes: &[u8]) -> Block {
+    let block = Block::zeroed(bytes.len());
+    write(block.address(), bytes);
+    block
 }
 
 fn write(at: u64, bytes: &[u8]) {
