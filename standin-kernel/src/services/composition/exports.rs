@@ -15,10 +15,7 @@ use crate::{
         etw::{self, recorder},
         kmdf::{driver::wdfldr, interrupt, state::framework::FunctionTable, table},
         ntoskrnl::{
-            self,
-            context::Ntoskrnl,
-            exports::MODULE as NTOSKRNL,
-            variables::{constant, per_kernel},
+            self, context::Ntoskrnl, exports::MODULE as NTOSKRNL, kernel_variables, variables,
         },
         verifier::faults::Fault,
     },
@@ -32,7 +29,7 @@ pub fn gateways() -> &'static Gateways {
             entries(),
             memory_routines::routines()
                 .into_iter()
-                .chain(constant::exports())
+                .chain(variables::exports())
                 .map(|(name, address)| (NTOSKRNL, name, address))
                 .collect(),
             &[NTOSKRNL, wdfldr::MODULE, recorder::MODULE],
@@ -52,7 +49,7 @@ pub fn address_of(module: &str, name: &str) -> Option<u64> {
 pub fn address_in(nt: &Ntoskrnl, module: &str, name: &str) -> Option<u64> {
     let variable = || {
         let is_ours = module.eq_ignore_ascii_case(NTOSKRNL);
-        is_ours.then(|| per_kernel::address(nt, name)).flatten()
+        is_ours.then(|| kernel_variables::address(nt, name)).flatten()
     };
     address_of(module, name).or_else(variable)
 }

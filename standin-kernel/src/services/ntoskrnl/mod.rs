@@ -13,6 +13,7 @@ pub mod ex;
 pub mod exports;
 pub mod io;
 pub mod ke;
+pub mod kernel_variables;
 pub mod leaks;
 pub mod live_irps;
 pub mod mm;

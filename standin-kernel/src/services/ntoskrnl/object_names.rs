@@ -25,8 +25,7 @@ use crate::{
             handles, namespace,
             namespace::{CALLBACK, DIRECTORY, LINK, find},
         },
-        object_security,
-        variables::constant,
+        object_security, variables,
     },
 };
 
@@ -79,7 +78,7 @@ fn reference_by_name(
     }
     let (found, rest) = find(context, &text, true)?;
     // Opening a device yields a file object, as IoGetDeviceObjectPointer does.
-    let is_wrong = !kind.is_null() && constant::object_type(found.type_name) != Some(kind.0);
+    let is_wrong = !kind.is_null() && variables::object_type(found.type_name) != Some(kind.0);
     if is_wrong || !rest.is_empty() || found.type_name == devices::TYPE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }

@@ -32,7 +32,7 @@ use crate::{
                 descriptors::{self, SELECTED, kept, present},
                 security_descriptors::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts},
             },
-            variables::constant,
+            variables,
         },
     },
 };
@@ -105,7 +105,7 @@ fn open_by_pointer(
 ) -> NtResult {
     let type_name =
         type_of(context, object.0).unwrap_or_else(|| stop_for_object(context, object.0));
-    if !kind.is_null() && constant::object_type(type_name) != Some(kind.0) {
+    if !kind.is_null() && variables::object_type(type_name) != Some(kind.0) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     let processes = [0; 2];

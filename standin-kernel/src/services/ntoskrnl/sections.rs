@@ -23,7 +23,7 @@ use crate::{
             namespace::{self, Place},
             object_attributes,
         },
-        variables::constant::USER_PROBE_ADDRESS,
+        variables::USER_PROBE_ADDRESS,
     },
 };
 

@@ -26,7 +26,7 @@ use crate::{
                 handles::{self, Opening, Target},
                 object_attributes::{self, Attributes},
             },
-            variables::constant,
+            variables,
         },
     },
 };
@@ -265,7 +265,7 @@ fn open_key(
     let words = [
         name,
         root,
-        constant::object_type(TYPE).unwrap_or(0),
+        variables::object_type(TYPE).unwrap_or(0),
         request.options.into(),
         request.class,
         given.security_descriptor,

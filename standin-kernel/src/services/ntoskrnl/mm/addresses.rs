@@ -8,7 +8,7 @@ use crate::{
     ground::{abi::UnicodeString, memory},
     services::ntoskrnl::{
         context::{Context, Entries},
-        variables::per_kernel,
+        kernel_variables,
     },
 };
 
@@ -21,7 +21,7 @@ pub const ENTRIES: Entries = &[
 /// Returns the address of a routine that this kernel provides, or null.
 fn mm_get_system_routine_address(context: &Context, name: At<UnicodeString>) -> Memory {
     let name = read_unicode_string(context, name.0);
-    let variable = || per_kernel::address(context.ntoskrnl(), &name);
+    let variable = || kernel_variables::address(context.ntoskrnl(), &name);
     At::new(context.address_of(&name).or_else(variable).unwrap_or(0))
 }
 

@@ -7,7 +7,7 @@ use crate::{
     services::ntoskrnl::{
         context::{Context, Entries},
         ex::exceptions::MISALIGNMENT,
-        variables::constant::USER_PROBE_ADDRESS,
+        variables::USER_PROBE_ADDRESS,
     },
 };
 

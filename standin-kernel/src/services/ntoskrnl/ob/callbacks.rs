@@ -15,7 +15,7 @@ use crate::{
     },
     services::ntoskrnl::{
         context::{Context, Entries},
-        variables::constant,
+        variables,
     },
 };
 
@@ -52,7 +52,7 @@ fn routines_of(context: &Context, value: &ObjectCallbacks) -> NtResult<Vec<Routi
         } = context.read(at);
         let kind: u64 = context.read(kind);
         let types = ["PsProcessType", "PsThreadType", "ExDesktopObjectType"];
-        let is_supported = types.iter().any(|name| constant::object_type(name) == Some(kind));
+        let is_supported = types.iter().any(|name| variables::object_type(name) == Some(kind));
         let is_valid = operations & !(CREATE | DUPLICATE) == 0 && operations != 0;
         if !is_supported || !is_valid || (before, after) == (0, 0) {
             return Err(NtStatus::INVALID_PARAMETER);
@@ -88,7 +88,7 @@ pub fn notify(
     /// The bit `KernelHandle` of the flags, which follow the operation.
     const KERNEL_HANDLE: u64 = 1 << 32;
     let HandleOperation { operation, type_name, object, access, processes } = *operation;
-    let kind = constant::object_type(type_name).unwrap_or(0);
+    let kind = variables::object_type(type_name).unwrap_or(0);
     let mut all = registered(context, Watched::Handles);
     all.retain(|one| one.routines.kind == kind && one.routines.operations & operation != 0);
     all.retain(|one| begin(context, one.key));

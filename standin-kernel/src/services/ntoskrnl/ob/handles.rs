@@ -16,7 +16,7 @@ use crate::{
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{thread_objects, threads},
-        variables::constant,
+        variables,
     },
 };
 
@@ -459,7 +459,7 @@ fn reference_by_handle(
         return Err(NtStatus::INVALID_HANDLE);
     }
     let found = target_of(context, handle.0)?;
-    if !kind.is_null() && constant::object_type(found.type_name) != Some(kind.0) {
+    if !kind.is_null() && variables::object_type(found.type_name) != Some(kind.0) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     let rights = granted(context, handle.0, u32::MAX);

@@ -1,5 +1,5 @@
 //! The variables that ntoskrnl.exe exports and whose values are the same in all kernels of a
-//! process. [`per_kernel`](super::per_kernel) contains the variables whose values differ.
+//! process. [`kernel_variables`](super::kernel_variables) contains the variables whose values differ.
 
 use std::sync::OnceLock;
 
