@@ -155,16 +155,6 @@ fn code(pe: &PeFile64, bytes: &[u8]) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Returns whether the code contains the bytes of an instruction that makes a system call.
-fn has_system_calls(code: &[Range<usize>], bytes: &[u8]) -> bool {
-    code.iter().filter_map(|range| bytes.get(range.clone())).any(|code| {
-        code.windows(2).any(|two| {
-            let mut calls = host::INSTRUCTIONS.iter();
-            calls.any(|(instruction, _)| instruction == two)
-        })
-    })
-}
-
 /// Returns the image's reference to its PDB, if it has one.
 fn pdb_reference(pe: &PeFile64) -> Option<PdbReference> {
     let view = pe.pdb_info().ok().flatten()?;
@@ -230,7 +220,7 @@ impl Loader<'_> {
             }),
             locked: Mutex::default(),
             started: AtomicBool::new(false),
-            has_system_calls: has_system_calls(&code, &bytes),
+            has_system_calls: host::has_system_calls(&bytes, &functions, &code),
             functions,
             symbols: Symbols::for_image(self.path, pdb_reference(&pe).as_ref()),
         };

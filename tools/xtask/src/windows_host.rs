@@ -12,7 +12,7 @@ use driver_build::{files, toolchain::Rust};
 use crate::{
     build::{self, Profile},
     client::{self, TARGET, WINE, with_wine},
-    process::{printed, program, root, run_quietly, target},
+    process::{self, printed, program, root, run_quietly, target},
     progress::step,
     sample::DRIVER,
 };
@@ -115,19 +115,27 @@ fn compare_demo(sys: &Path) -> Result<usize> {
     compare("the demo", &linux, &windows)
 }
 
+/// Builds `standin-kernel` for this machine. `cargo xtask test` has built it with the same features.
+fn kernel_of_linux() -> Result<PathBuf> {
+    let arguments =
+        ["build", "--locked", "--package", "standin-kernel", "--features", "run", "--bins"];
+    run_quietly(&mut process::cargo(&arguments))?;
+    Ok(target().join("debug/standin-kernel"))
+}
+
 /// Runs the sample driver by scripts with `standin-kernel run` and `cargo etw run` on both hosts.
 fn compare_runs(sys: &Path) -> Result<usize> {
     let script = built_in().join("script.txt");
     files::write(&script, SCRIPT)?;
     let etl = built_in().join("script.etl");
+    let kernel_here = kernel_of_linux()?;
     let mut lines = 0;
     for more in RUNS {
         let arguments = |command: &mut Command| {
             command.args(more).arg("--script").arg(&script).arg("--etl").arg(&etl);
             printed(command)
         };
-        let linux = program("standin-kernel", "standin-kernel", false)?;
-        let linux = arguments(Command::new(linux).arg("run").arg(sys))?;
+        let linux = arguments(Command::new(&kernel_here).arg("run").arg(sys))?;
         let kernel = arguments(under_wine("standin-kernel")?.arg("run").arg(sys))?;
         lines += compare(&format!("standin-kernel run {}", more.join(" ")), &linux, &kernel)?;
         let etw = arguments(under_wine("cargo-etw")?.args(["etw", "run", "--image"]).arg(sys))?;
@@ -144,7 +152,7 @@ fn test(rust: Rust) -> Result<()> {
         println!("not under Wine: {test}: {reason}");
         command.args(["--skip", test]);
     }
-    crate::process::run_for_results(with_wine(&mut command))
+    process::run_for_results(with_wine(&mut command))
 }
 
 /// Builds the programs for Windows, and compares their output with that of the Linux programs. Also

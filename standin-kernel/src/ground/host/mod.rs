@@ -24,7 +24,7 @@ pub use system::process::{End, Process, Shared, Task, start, started_for};
 
 pub use system::{
     code::{
-        INSTRUCTIONS, Replaced, call_name, map_image, replace_instructions, report_on_this_thread,
+        INSTRUCTIONS, Replaced, call_name, has_system_calls, map_image, replace_instructions, report_on_this_thread,
         restore, unreported_calls,
     },
     faults::{Interruption, resume, resume_at, trap, watch},

@@ -95,6 +95,15 @@ pub const fn replace_instructions(
 /// Restores the replaced instructions in code that was read at an address.
 pub const fn restore(_address: u64, _code: &mut [u8]) {}
 
+/// Returns whether an image's code contains the bytes of an instruction that makes a system call.
+pub fn has_system_calls(image: &[u8], _functions: &Table, sections: &[Range<usize>]) -> bool {
+    let mut code = sections.iter().filter_map(|section| image.get(section.clone()));
+    code.any(|code| {
+        let mut pairs = code.windows(2);
+        pairs.any(|two| INSTRUCTIONS.iter().any(|(instruction, _)| instruction == two))
+    })
+}
+
 /// Returns the reason that this host executes an instruction in an image that makes a system call,
 /// if it does.
 pub fn unreported_calls() -> Option<&'static str> {

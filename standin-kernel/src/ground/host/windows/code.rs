@@ -99,6 +99,18 @@ pub fn replace_instructions(
     Replaced(base..base + image.len() as u64)
 }
 
+/// Returns whether an image's code contains the bytes of an instruction that makes a system call, and
+/// that is not replaced because it is outside all functions.
+pub fn has_system_calls(image: &[u8], functions: &Table, sections: &[Range<usize>]) -> bool {
+    let regions = regions(functions, sections).into_iter();
+    let mut others =
+        regions.filter(|(_, is_function)| !is_function).filter_map(|(code, _)| image.get(code));
+    others.any(|code| {
+        let mut pairs = code.windows(2);
+        pairs.any(|two| INSTRUCTIONS.iter().any(|(instruction, _)| instruction == two))
+    })
+}
+
 /// Returns the parts of the code that are decoded: the functions in the table, and the rest, which
 /// contains functions that have no entry, padding and data.
 fn regions(functions: &Table, sections: &[Range<usize>]) -> Vec<(Range<usize>, bool)> {

@@ -160,7 +160,9 @@ impl Interruption {
             return true;
         }
         // On this stack, Windows also dispatches faults, and must not be interrupted there.
-        if !code::IMAGES.contains(&context.Rip) && memory_routines::routine_at(context.Rip).is_none() {
+        if !code::IMAGES.contains(&context.Rip)
+            && memory_routines::routine_at(context.Rip).is_none()
+        {
             return false;
         }
         let trap = Trap {

@@ -14,9 +14,9 @@ use windows_sys::Win32::Storage::FileSystem::{
 /// Returns the number that identifies a file on its volume, or 0 if the file cannot be opened.
 pub fn file_number(path: &Path, _metadata: &Metadata) -> u64 {
     // A directory can be opened only with this flag, and without rights.
-    let options =
+    let opened =
         OpenOptions::new().access_mode(0).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path);
-    let Ok(file) = options else {
+    let Ok(file) = opened else {
         return 0;
     };
     let mut information = MaybeUninit::<BY_HANDLE_FILE_INFORMATION>::zeroed();
