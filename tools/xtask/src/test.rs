@@ -24,7 +24,7 @@ use crate::{
     progress::{self, step, step_with_output},
     publish,
     reproducible::{self, User},
-    requirements, sample, standin, untested, unused, windows, windows_host,
+    requirements, sample, standin, untested, unused, windows,
 };
 
 /// The module of the tests that build drivers in other folders. They spend most of their time in
@@ -247,7 +247,6 @@ fn test_waiting() -> Result<()> {
 /// Runs the tests that can run beside the host crates' tests.
 fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || client::test(tools.client))?;
-    windows_host::run(true)?;
     test_user_mode()?;
     bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
@@ -314,7 +313,6 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
         step("Building the sample driver again, as another user in another folder", || {
             reproducible::check(&tools.x64, User::Other)
         })?;
-        windows_host::run(false)?;
         not_run.extend(deep::run()?);
     }
     report(&not_run);
@@ -348,13 +346,12 @@ fn report_cost(start: Instant) {
 }
 
 /// The checks that [`run_changed`] leaves to [`run`].
-const LEFT_OUT: [&str; 10] = [
+const LEFT_OUT: [&str; 9] = [
     "compiling for Windows, and with the oldest Rust",
     "the documentation and its examples",
     "the driver package and the kit",
     "the sample driver in another folder",
     "the client under Wine",
-    "the stand-in kernel for Windows under Wine",
     "drivers that cargo etw builds in other folders",
     "unpublished samples",
     "packages with resources from mc.exe",
