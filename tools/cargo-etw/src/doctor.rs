@@ -92,14 +92,14 @@ fn machine() -> Vec<Requirement> {
         toolchain("toolchain for x64", "build, run, package", Machine::X64),
         toolchain("toolchain for ARM64", "build --machine arm64", Machine::Arm64).optional(),
     ];
-    let runs = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+    let runs = cfg!(all(target_arch = "x86_64", any(target_os = "linux", windows)));
     let host = format!("{} {}", env::consts::ARCH, env::consts::OS);
     requirements.push(
         Requirement::new(
             "stand-in kernel",
             "run, inf check, package",
             runs.then_some(host),
-            "use an x86-64 Linux machine, or WSL 2 on Windows: the stand-in kernel runs the driver's machine code",
+            "use an x86-64 machine with Linux or Windows: the stand-in kernel runs the driver's machine code",
         )
         .optional(),
     );

@@ -75,7 +75,7 @@ pub fn wine() -> Option<String> {
 }
 
 /// Builds the [`DLL`] that Wine lacks, into the folder in which [`with_wine`] lets Wine find it.
-fn build_dll() -> Result<()> {
+pub fn build_dll() -> Result<()> {
     let (name, source) = DLL;
     let dll = folder().join(name);
     let file = dll.with_extension("c");
@@ -107,15 +107,27 @@ fn built_in() -> PathBuf {
 /// The package and program that reads traces, which is `tools/etl.exe` in the kit.
 const READER: &str = "etl";
 
-fn cargo(rust: Rust, chore: &str) -> Command {
+/// Returns a cargo command for Windows programs, which Wine runs. The next argument is the folder of
+/// the build.
+pub fn cross_cargo(rust: Rust, chore: &str) -> Command {
     let mut command = rust.cargo();
     command
         .current_dir(root())
         .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", LINKER.path().unwrap_or_default())
         .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", WINE.path().unwrap_or_default())
-        .args([chore, "--locked", "--release", "--package", PACKAGE])
-        .args(["--target", TARGET, "--target-dir"])
+        .args([chore, "--locked"]);
+    if !rust.has_libraries(TARGET) {
+        command.arg("-Zbuild-std=std,panic_abort,test");
+    }
+    command.args(["--target", TARGET, "--target-dir"]);
+    command
+}
+
+fn cargo(rust: Rust, chore: &str) -> Command {
+    let mut command = cross_cargo(rust, chore);
+    command
         .arg(built_in())
+        .args(["--release", "--package", PACKAGE])
         .args(["--config", "profile.release.debug=false"])
         // Optimization would take most of the build's time, and these programs serve on test machines.
         .args(["--config", "profile.release.opt-level=0"])
@@ -124,9 +136,6 @@ fn cargo(rust: Rust, chore: &str) -> Command {
         .args(["--config", "profile.release.package.quick-xml.opt-level=0"])
         // The tests share the programs' dependencies, which are built to abort.
         .arg("-Zpanic-abort-tests");
-    if !rust.has_libraries(TARGET) {
-        command.arg("-Zbuild-std=std,panic_abort,test");
-    }
     command
 }
 

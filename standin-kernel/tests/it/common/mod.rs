@@ -1,7 +1,7 @@
 //! The paths of the built drivers, for all tests.
 
 use std::{
-    fs,
+    fs, io,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     process::Command,
@@ -113,6 +113,14 @@ pub fn line_of(service: &str) -> String {
     let at = text.lines().position(|line| line.trim_end().ends_with(&mark));
     let at = at.unwrap_or_else(|| panic!("{mark} is not in {file}"));
     format!("{file}:{}", at + 1)
+}
+
+/// Creates a symbolic link to a folder.
+pub fn link(folder: impl AsRef<Path>, link: PathBuf) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(folder, link);
+    #[cfg(windows)]
+    return std::os::windows::fs::symlink_dir(folder, link);
 }
 
 /// Runs `standin-kernel run` with the sample driver. Returns whether it succeeded, and its output.
