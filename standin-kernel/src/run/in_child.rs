@@ -21,8 +21,9 @@ use crate::ground::{
     host::{self, Task},
 };
 
-/// Returns the image for whose run this process was started, if [`RunConfig::run_in_child`] started
-/// it. On Windows, that is the same program with the same arguments, which then need not build the
+/// Returns the image for whose run [`RunConfig::run_in_child`] started this process, if it did.
+///
+/// On Windows, the process runs the same program with the same arguments, which then need not build the
 /// image again.
 #[must_use]
 pub fn started_for() -> Option<PathBuf> {

@@ -1,6 +1,6 @@
 //! Tests the loader with small images.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use etw_test_support::small_image::{IMPORTS, Image, OPTIONAL_HEADER, SECTIONS};
 use standin_kernel::{LoadError, check_image_bytes};
@@ -103,7 +103,7 @@ fn a_name_that_no_routine_can_have_is_not_copied() {
 #[cfg(target_os = "linux")]
 fn mapped() -> u64 {
     const IMAGES: std::ops::Range<u64> = 0x2000_0000_0000..0x3000_0000_0000;
-    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let number = |one: &str| u64::from_str_radix(one, 16).unwrap();
     let ranges = maps.lines().map(|line| {
         let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();

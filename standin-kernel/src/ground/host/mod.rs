@@ -24,8 +24,8 @@ pub use system::process::{End, Process, Shared, Task, start, started_for};
 
 pub use system::{
     code::{
-        INSTRUCTIONS, Replaced, call_name, has_system_calls, map_image, replace_instructions, report_on_this_thread,
-        restore, unreported_calls,
+        INSTRUCTIONS, Replaced, call_name, has_system_calls, map_image, replace_instructions,
+        report_on_this_thread, restore, unreported_calls,
     },
     faults::{Interruption, resume, resume_at, trap, watch},
     files::{file_number, folder_of_volume},
