@@ -20,7 +20,10 @@ use windows as system;
 #[cfg(all(feature = "run", target_os = "linux"))]
 pub use linux::code::{SET_DISPATCH, report_refused};
 #[cfg(feature = "run")]
-pub use system::process::{End, Process, Shared, Task, start, started_for};
+pub use system::{
+    files::shell_word,
+    process::{End, Process, Shared, Task, start, started_for},
+};
 
 pub use system::{
     code::{

@@ -12,7 +12,9 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+};
 use parking_lot::RwLock;
 
 use super::memory::Mapping;
@@ -76,7 +78,7 @@ pub fn replace_instructions(
     sections: &[Range<usize>],
 ) -> Replaced {
     let mut found = Vec::new();
-    for (code, is_function) in regions(functions, sections) {
+    for (code, is_function) in regions(image, functions, sections) {
         let Some(bytes) = image.get(code.clone()) else {
             continue;
         };
@@ -102,7 +104,7 @@ pub fn replace_instructions(
 /// Returns whether an image's code contains the bytes of an instruction that makes a system call, and
 /// that is not replaced because it is outside all functions.
 pub fn has_system_calls(image: &[u8], functions: &Table, sections: &[Range<usize>]) -> bool {
-    let regions = regions(functions, sections).into_iter();
+    let regions = regions(image, functions, sections).into_iter();
     let mut others =
         regions.filter(|(_, is_function)| !is_function).filter_map(|(code, _)| image.get(code));
     others.any(|code| {
@@ -111,12 +113,19 @@ pub fn has_system_calls(image: &[u8], functions: &Table, sections: &[Range<usize
     })
 }
 
-/// Returns the parts of the code that are decoded: the functions in the table, and the rest, which
-/// contains functions that have no entry, padding and data.
-fn regions(functions: &Table, sections: &[Range<usize>]) -> Vec<(Range<usize>, bool)> {
+/// Returns the parts of the code that are decoded: the functions that are in the table or that code of
+/// a function refers to, and the rest, which contains other functions, padding and data.
+fn regions(
+    image: &[u8],
+    functions: &Table,
+    sections: &[Range<usize>],
+) -> Vec<(Range<usize>, bool)> {
     let offset = |offset: u32| usize::try_from(offset).unwrap_or(usize::MAX);
     let mut known: Vec<Range<usize>> =
         functions.entries().map(|entry| offset(entry.begin)..offset(entry.end)).collect();
+    known.sort_unstable_by_key(|range| range.start);
+    let leaves = leaves(image, &known, sections);
+    known.extend(leaves.into_iter().map(|(start, end)| start..end));
     known.sort_unstable_by_key(|range| range.start);
     let mut regions = Vec::new();
     for section in sections {
@@ -131,6 +140,65 @@ fn regions(functions: &Table, sections: &[Range<usize>]) -> Vec<(Range<usize>, b
         regions.push((at..section.end, false));
     }
     regions
+}
+
+/// Returns the starts and ends of functions that are not in the table, because they make no calls and
+/// do not change the stack pointer. They are found where a function calls them, jumps to them or takes
+/// their address; `known` are the functions in the table, sorted by their starts.
+fn leaves(
+    image: &[u8],
+    known: &[Range<usize>],
+    sections: &[Range<usize>],
+) -> BTreeMap<usize, usize> {
+    let mut found = BTreeMap::new();
+    let mut waiting = known.to_vec();
+    while let Some(function) = waiting.pop() {
+        for instruction in decode(image, function) {
+            let target = match instruction.flow_control() {
+                _ if instruction.mnemonic() == Mnemonic::Lea => instruction.ip_rel_memory_address(),
+                FlowControl::Call
+                | FlowControl::UnconditionalBranch
+                | FlowControl::ConditionalBranch => instruction.near_branch_target(),
+                _ => continue,
+            };
+            let target = usize::try_from(target).unwrap_or(usize::MAX);
+            let after = known.partition_point(|function| function.start <= target);
+            let is_known = after > 0 && known[after - 1].contains(&target);
+            let is_found = found.range(..=target).next_back().is_some_and(|(_, end)| *end > target);
+            let section = sections.iter().find(|section| section.contains(&target));
+            if let (Some(section), false) = (section, is_known || is_found) {
+                let next = known.get(after).map_or(section.end, |next| next.start);
+                let end = end_of(image, target..next.min(section.end));
+                found.insert(target, end);
+                waiting.push(target..end);
+            }
+        }
+    }
+    found
+}
+
+/// Decodes code of an image that is at address 0.
+fn decode(image: &[u8], code: Range<usize>) -> impl Iterator<Item = Instruction> {
+    let start = code.start as u64;
+    let bytes = image.get(code).unwrap_or_default();
+    Decoder::with_ip(64, bytes, start, DecoderOptions::NONE).into_iter()
+}
+
+/// Returns the end of the first instruction in a range after which code does not continue, or the end
+/// of the range.
+fn end_of(image: &[u8], code: Range<usize>) -> usize {
+    let last = decode(image, code.clone()).find(|instruction| {
+        let is_fast_fail = instruction.code() == Code::Int_imm8 && instruction.immediate8() == 0x29;
+        is_fast_fail
+            || instruction.is_invalid()
+            || matches!(
+                instruction.flow_control(),
+                FlowControl::Return
+                    | FlowControl::UnconditionalBranch
+                    | FlowControl::IndirectBranch
+            )
+    });
+    last.map_or(code.end, |last| usize::try_from(last.next_ip()).unwrap_or(code.end))
 }
 
 /// Returns the fault that an instruction stands for, if Windows would not report it. Outside
@@ -174,6 +242,7 @@ pub fn restore(address: u64, code: &mut [u8]) {
 
 /// Returns the reason that this host executes an instruction in an image that makes a system call
 /// although [`replace_instructions`] has not found it.
+#[expect(clippy::unnecessary_wraps, reason = "other hosts report all calls")]
 pub const fn unreported_calls() -> Option<&'static str> {
     Some(
         "they are outside the functions that the image lists, where Windows would make the call \
@@ -192,6 +261,16 @@ pub const fn report_on_this_thread() {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_without_an_entry_are_found_where_others_refer_to_them() {
+        // call +3; ret; int3; int3; then, without an entry, int 29h; and after it, without a reference, int 29h.
+        let code =
+            [0xE8, 3, 0, 0, 0, 0xC3, BREAKPOINT, BREAKPOINT, 0xCD, 0x29, BREAKPOINT, 0xCD, 0x29];
+        let (bytes, _kept) = replaced(0x100_0000, &code, 6);
+        assert_eq!((bytes[8], bytes[11]), (BREAKPOINT, 0xCD));
+        assert_eq!(fault_at(0x100_1008), Some(Fault::Protection));
+    }
 
     /// Replaces the instructions of code at the offset 0x1000, of which the first `length` bytes are
     /// a function.

@@ -306,10 +306,7 @@ fn fault_of(record: &EXCEPTION_RECORD) -> Option<(Fault, u64)> {
         EXCEPTION_INT_DIVIDE_BY_ZERO | EXCEPTION_INT_OVERFLOW => (Fault::Arithmetic, at),
         EXCEPTION_DATATYPE_MISALIGNMENT => (Fault::Alignment, 0),
         EXCEPTION_SINGLE_STEP => (Fault::SingleStep, at),
-        EXCEPTION_BREAKPOINT => match code::fault_at(at) {
-            Some(fault) => (fault, 0),
-            None => (Fault::Breakpoint, 0),
-        },
+        EXCEPTION_BREAKPOINT => (code::fault_at(at).unwrap_or(Fault::Breakpoint), 0),
         EXCEPTION_FLT_DENORMAL_OPERAND
         | EXCEPTION_FLT_DIVIDE_BY_ZERO
         | EXCEPTION_FLT_INEXACT_RESULT

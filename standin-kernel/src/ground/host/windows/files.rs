@@ -32,3 +32,11 @@ pub fn file_number(path: &Path, _metadata: &Metadata) -> u64 {
 pub fn folder_of_volume(folder: &Path) -> PathBuf {
     fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }
+
+/// Quotes a path for a command line, if necessary. Paths of Windows do not contain double quotes.
+#[cfg(feature = "run")]
+pub fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |one: char| one.is_alphanumeric() || r"_-./+:@\~".contains(one);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("\"{text}\"") }
+}

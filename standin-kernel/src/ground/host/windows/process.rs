@@ -75,7 +75,8 @@ impl<T> Shared<T> {
     pub unsafe fn new() -> io::Result<Self> {
         let attributes = inheritable();
         let size = size_of::<T>() as u64;
-        let [low, high] = [size, size >> 32].map(|part| part as u32);
+        let [low, high] = [size & u64::from(u32::MAX), size >> 32]
+            .map(|part| u32::try_from(part).unwrap_or(u32::MAX));
         // SAFETY: the attributes are a local, and the memory has no file and no name.
         let section = unsafe {
             CreateFileMappingW(
