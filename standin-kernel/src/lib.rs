@@ -42,10 +42,13 @@
 //! the test, and interrupts occur only when the test raises them. A driver may import routines that
 //! the crate does not provide, but the first call to one causes a bugcheck that names it.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 #![cfg_attr(
-    not(feature = "run"),
-    expect(dead_code, reason = "only the command lines read what a lost process recorded")
+    any(not(feature = "run"), windows),
+    expect(
+        dead_code,
+        reason = "only the command lines read what a lost process recorded, and only Linux confines files"
+    )
 )]
 #![allow(
     clippy::significant_drop_tightening,

@@ -7,13 +7,12 @@
 //! processor therefore sets registers, widths and flags correctly for any instruction that the
 //! compiler chose.
 
-use std::{cell::RefCell, cmp::Ordering, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
+use std::{cell::RefCell, cmp::Ordering, ptr::NonNull, rc::Rc};
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, Encoder, FlowControl, IcedError, Instruction,
     InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use super::{
     call::Preserved,
@@ -25,6 +24,7 @@ use super::{
 };
 use crate::ground::{
     arena::PAGE,
+    host::{Mapping, protection::Protection},
     irql::Irql,
     processor_block::{self, ProcessorBlock},
     rule::Rule,
@@ -243,7 +243,7 @@ fn is_plain(instruction: &Instruction) -> bool {
 
 /// One thread's memory for the copy of an instruction and its operand.
 struct Slot {
-    mapping: NonNull<c_void>,
+    mapping: Mapping,
     /// The address of the most recently copied instruction.
     original: u64,
 }
@@ -253,17 +253,15 @@ impl Slot {
     const OPERAND: usize = 2048;
 
     fn new() -> Option<Self> {
-        let size = NonZeroUsize::new(PAGE)?;
+        let mapping = Mapping::new(PAGE).ok()?;
         // Each use writes the slot first. Changing its protection each time would interrupt all
         // processors that run this program.
-        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE | ProtFlags::PROT_EXEC;
-        // SAFETY: a fresh anonymous mapping aliases nothing.
-        let mapping = unsafe { mmap_anonymous(None, size, protection, MapFlags::MAP_PRIVATE) };
-        Some(Self { mapping: mapping.ok()?, original: 0 })
+        mapping.protect(0, PAGE, Protection::ReadWriteExecute).ok()?;
+        Some(Self { mapping, original: 0 })
     }
 
     fn address(&self) -> u64 {
-        self.mapping.addr().get() as u64
+        self.mapping.address()
     }
 
     /// Returns the address of the instruction whose copy is at this address.
@@ -310,18 +308,10 @@ impl Slot {
         Ok(code)
     }
 
-    fn write(&mut self, offset: usize, bytes: &[u8]) {
-        // SAFETY: the callers pass offsets and lengths within the mapping.
-        let to = unsafe { self.mapping.cast::<u8>().add(offset) };
-        // SAFETY: the mapping is writable and belongs to this thread, and no code runs in it now.
+    fn write(&self, offset: usize, bytes: &[u8]) {
+        let to = self.mapping.at_offset(offset);
+        // SAFETY: the callers pass offsets and lengths within the mapping, which is writable and
+        // belongs to this thread, and no code runs in it now.
         unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        // SAFETY: the thread ends, so no code runs in it.
-        let unmapped = unsafe { munmap(self.mapping, PAGE) };
-        debug_assert!(unmapped.is_ok(), "munmap succeeds for the own mapping");
     }
 }

@@ -1,7 +1,5 @@
 //! Faults of driver code, as exceptions and in words.
 
-use nix::libc;
-
 use super::{
     protection::{self, Cause},
     routine::low_half,
@@ -11,10 +9,12 @@ use crate::ground::{
     access::AddressError,
     arena::Arena,
     fast_fail,
+    host::{
+        self,
+        fault::{Fault, Trap},
+    },
     irql::Irql,
     memory,
-    signals::{self, Trap},
-    system_calls,
 };
 
 /// The statuses of the exceptions (`STATUS_*`).
@@ -28,9 +28,6 @@ const FLOAT_INVALID_OPERATION: u64 = 0xC000_0090;
 const SINGLE_STEP: u64 = 0x8000_0004;
 const DATATYPE_MISALIGNMENT: u64 = 0x8000_0002;
 const ASSERTION_FAILURE: u64 = 0xC000_0420;
-
-/// The exception for an access that the alignment check flag forbids.
-const ALIGNMENT_CHECK: u64 = 17;
 
 /// The interrupts that report a failed assertion and call a debugger.
 const ASSERTION: u8 = 0x2C;
@@ -55,20 +52,17 @@ pub struct Exception {
 pub fn exception_of(thread: &Thread, trap: &Trap) -> Option<Exception> {
     let environment = thread.environment();
     let at = trap.registers.rip;
-    let is_none = trap.signal == signals::INTERRUPT as libc::c_int
-        || trap.is_system_call()
-        || trap.refused.is_some()
-        || trap.is_32_bit
+    let is_none = !trap.fault.is_served()
         || thread.stacks().is_below(trap.address)
         || environment.images.unprovided_at(trap.address).is_some()
-        || memory::read(at) == Ok(fast_fail::INSTRUCTION);
+        || protection::code_at(at).starts_with(&fast_fail::INSTRUCTION);
     if is_none {
         return None;
     }
     let (status, _, address) = fault(thread, trap);
     let is_violation = status == ACCESS_VIOLATION;
-    if is_violation && !trap.is_protection_fault() {
-        let is_fetch = trap.error & 0x10 != 0;
+    if is_violation && trap.fault != Fault::Protection {
+        let is_fetch = trap.fault == Fault::Fetch;
         let is_system = trap.address >> 47 != 0
             || Arena::non_paged().contains(trap.address)
             || environment.paged.contains(trap.address)
@@ -86,25 +80,25 @@ pub fn exception_of(thread: &Thread, trap: &Trap) -> Option<Exception> {
     Some(Exception {
         status: low_half(status),
         address: at,
-        access: is_violation.then_some([u64::from(trap.error & 2 != 0), address]),
+        access: is_violation.then_some([u64::from(trap.fault == Fault::Write), address]),
         is_noncontinuable: false,
     })
 }
 
 /// Returns the status of a fault's exception, the fault's description, and the exception's address.
 pub fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
-    if let Some(number) = trap.refused {
-        let name = system_calls::name(number);
-        let what = format!("the Linux system call {name}, which the confinement refused,");
-        return (ILLEGAL_INSTRUCTION, what, trap.address);
-    }
-    let is_protection = trap.is_protection_fault();
-    let (status, what) = match trap.signal {
-        _ if trap.is_32_bit => (
+    let is_protection = trap.fault == Fault::Protection;
+    let (status, what) = match trap.fault {
+        Fault::RefusedCall(number) => {
+            let name = host::call_name(number);
+            let what = format!("the Linux system call {name}, which the confinement refused,");
+            (ILLEGAL_INSTRUCTION, what)
+        }
+        Fault::Not64Bit => (
             ILLEGAL_INSTRUCTION,
             "an instruction that left 64-bit mode, such as `sysenter`,".to_owned(),
         ),
-        libc::SIGSYS => (
+        Fault::SystemCall => (
             ILLEGAL_INSTRUCTION,
             format!(
                 "the instruction `{}`, which makes a system call and which only user-mode code may \
@@ -112,30 +106,32 @@ pub fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
                 system_call(trap)
             ),
         ),
-        libc::SIGILL => {
+        Fault::Illegal => {
             let instruction = protection::instruction_at(trap.registers.rip);
             let name = instruction.map_or_else(String::new, |text| format!(" `{text}`"));
             (ILLEGAL_INSTRUCTION, format!("illegal instruction{name}"))
         }
-        libc::SIGFPE => arithmetic(trap),
-        libc::SIGBUS if trap.exception == ALIGNMENT_CHECK => (
+        Fault::FloatingPoint => (
+            FLOAT_INVALID_OPERATION,
+            "floating-point exception, which the driver did not mask,".to_owned(),
+        ),
+        Fault::Arithmetic => arithmetic(trap),
+        Fault::Alignment => (
             DATATYPE_MISALIGNMENT,
             "unaligned access with the alignment check on (the driver set the flag AC)".to_owned(),
         ),
-        libc::SIGTRAP if trap.exception == signals::DEBUG => {
-            (SINGLE_STEP, "single step (the trap flag is set)".to_owned())
-        }
-        libc::SIGTRAP => (BREAKPOINT, "breakpoint".to_owned()),
-        _ if is_protection => protection_fault(trap),
-        _ => {
-            let access = match (trap.error & 0x10 != 0, trap.error & 2 != 0) {
-                (true, _) => "instruction fetch from",
-                (false, true) => "write to",
-                (false, false) => "read from",
+        Fault::SingleStep => (SINGLE_STEP, "single step (the trap flag is set)".to_owned()),
+        Fault::Breakpoint => (BREAKPOINT, "breakpoint".to_owned()),
+        Fault::Protection => protection_fault(trap),
+        Fault::Read | Fault::Write | Fault::Fetch | Fault::Interruption => {
+            let access = match trap.fault {
+                Fault::Fetch => "instruction fetch from",
+                Fault::Write => "write to",
+                _ => "read from",
             };
             let error = thread.host().address_error(trap.address);
             let is_readable = || memory::read::<u8>(trap.address).is_ok();
-            let unknown = if trap.error & 0x10 != 0 && is_readable() {
+            let unknown = if trap.fault == Fault::Fetch && is_readable() {
                 // With HVCI, Windows does not allow executable NonPagedPool.
                 "is not executable: only images are executable, as with memory integrity (HVCI)"
             } else {
@@ -152,19 +148,13 @@ pub fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
 
 /// Returns the name of the instruction that made a system call.
 fn system_call(trap: &Trap) -> &'static str {
-    let code: [u8; 2] = memory::read(trap.registers.rip).unwrap_or_default();
-    let mut known = system_calls::INSTRUCTIONS.iter();
-    known.find(|(instruction, _)| *instruction == code).map_or("syscall", |(_, name)| name)
+    let code = protection::code_at(trap.registers.rip);
+    let mut known = host::INSTRUCTIONS.iter();
+    known.find(|(instruction, _)| code.starts_with(instruction)).map_or("syscall", |(_, name)| name)
 }
 
 /// Returns an arithmetic exception's status and description.
 fn arithmetic(trap: &Trap) -> (u64, String) {
-    /// The exceptions of the x87 unit and of SSE.
-    const FLOATING_POINT: [u64; 2] = [16, 19];
-    if FLOATING_POINT.contains(&trap.exception) {
-        let what = "floating-point exception, which the driver did not mask,";
-        return (FLOAT_INVALID_OPERATION, what.to_owned());
-    }
     let read = |address: u64| memory::read::<u64>(address).ok();
     match protection::divisor(trap.registers, read) {
         Some(divisor) if divisor != 0 => {

@@ -3,7 +3,7 @@
 
 use std::mem::offset_of;
 
-use crate::ground::signals::Trap;
+use crate::ground::host::fault::Trap;
 
 /// The registers of an interrupted instruction, on the stack of this program's code. The routine in
 /// [`super::intercept`] resumes the driver with these registers.

@@ -10,14 +10,10 @@
 use std::{
     arch::naked_asm,
     collections::HashMap,
-    ffi::c_void,
-    mem::offset_of,
-    num::NonZeroUsize,
-    ptr::{self, NonNull},
+    mem::{self, offset_of},
+    ptr,
     rc::Rc,
 };
-
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 
 use super::{
     call::{Call, Entered},
@@ -26,7 +22,15 @@ use super::{
     routine::{MAX_ARGUMENTS, Registers},
     stack, thread,
 };
-use crate::ground::{flight, rule::Rule, signals};
+use crate::ground::{
+    flight,
+    host::{
+        Mapping,
+        fault::{CLEAR_FLAGS, DIRECTION},
+        protection::Protection,
+    },
+    rule::Rule,
+};
 
 /// A routine that a driver can call.
 pub struct Entry {
@@ -123,7 +127,7 @@ unsafe extern "win64" fn serve(
     unsafe { flight::note_call(declaration.name, caller) };
     let thread = thread::current();
     let call = thread.enter(declaration.name, return_address, stack, entered.preserved);
-    if entered.flags & u64::from(signals::DIRECTION) != 0 {
+    if entered.flags & u64::from(DIRECTION) != 0 {
         let sentence = "with the direction flag set, which the calling convention requires to be clear; the \
                         kernel has cleared it";
         let host = thread.host();
@@ -315,8 +319,8 @@ unsafe extern "win64" fn enter() {
         driver = const stack::DRIVER,
         frame = const SHADOW + size_of::<Entered>(),
         flags = const FLAGS,
-        to_clear = const signals::CLEAR_FLAGS,
-        kept = const !signals::CLEAR_FLAGS,
+        to_clear = const CLEAR_FLAGS,
+        kept = const !CLEAR_FLAGS,
         shadow = const SHADOW,
         serve = sym serve,
     )
@@ -326,27 +330,15 @@ unsafe extern "win64" fn enter() {
 /// each gateway's address.
 fn place(entries: &'static [Entry]) -> impl Iterator<Item = u64> {
     const ALIGNED: usize = CODE.next_multiple_of(16);
-    let size = NonZeroUsize::new((ALIGNED * entries.len()).next_multiple_of(4096))
-        .expect("at least one gateway is generated");
-    // SAFETY: a fresh anonymous mapping aliases nothing.
-    let mapping: NonNull<c_void> = unsafe {
-        mmap_anonymous(
-            None,
-            size,
-            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-            MapFlags::MAP_PRIVATE,
-        )
-    }
-    .expect("memory for the gateways can be mapped");
+    let size = (ALIGNED * entries.len()).next_multiple_of(4096);
+    let mapping = Mapping::new(size).expect("memory for the gateways can be mapped");
     for (number, entry) in entries.iter().enumerate() {
-        // SAFETY: the mapping has room for all gateways, by its size above.
-        let to = unsafe { mapping.cast::<[u8; ALIGNED]>().add(number) };
-        // SAFETY: the mapping is writable, and its gateways do not overlap.
+        let to = mapping.at_offset(number * ALIGNED);
+        // SAFETY: the mapping is writable, has room for all gateways, and they do not overlap.
         unsafe { to.cast::<[u8; CODE]>().write(code(entry)) };
     }
-    // SAFETY: this function owns the whole mapping, and nothing writes to it any more.
-    unsafe { mprotect(mapping, size.get(), ProtFlags::PROT_READ | ProtFlags::PROT_EXEC) }
-        .expect("the gateways become executable");
-    let base = mapping.as_ptr() as u64;
+    mapping.protect(0, size, Protection::ReadExecute).expect("the gateways become executable");
+    let base = mapping.address();
+    mem::forget(mapping);
     (base..).step_by(ALIGNED).take(entries.len())
 }

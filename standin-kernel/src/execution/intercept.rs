@@ -1,6 +1,6 @@
 //! The path from a faulting instruction of driver code into the kernel and back.
 //!
-//! The signal handler only stores the registers on the stack of this program's code and returns to a
+//! The fault handler only stores the registers on the stack of this program's code and returns to a
 //! routine there. The routine saves the processor's extended state and passes the access to
 //! [`accessors`], which may call the driver. Then it continues after the instruction with all the
 //! driver's registers restored. If the access is not served, the fault is reported.
@@ -11,7 +11,10 @@ use std::{
 };
 
 use super::{accessors, exceptions, frame::Frame, stack};
-use crate::ground::signals::{Diversion, Trap, resume};
+use crate::ground::host::{
+    fault::{Diversion, Trap},
+    resume,
+};
 
 const _: () = assert!(stack::DRIVER == -16, "the routine restores it");
 
@@ -21,7 +24,17 @@ global_asm!(
     ".globl standin_kernel_intercept",
     "standin_kernel_intercept:",
     "mov rbx, rdi",
-    "sub rsp, [rbx + 144]",
+    // A host may extend the stack one page at a time.
+    "mov rcx, [rbx + 144]",
+    "6:",
+    "cmp rcx, 4096",
+    "jb 7f",
+    "sub rsp, 4096",
+    "test byte ptr [rsp], 0",
+    "sub rcx, 4096",
+    "jmp 6b",
+    "7:",
+    "sub rsp, rcx",
     "and rsp, -64",
     "xor eax, eax",
     "mov [rsp + 512], rax",
@@ -96,7 +109,7 @@ fn state() -> (u64, bool) {
     })
 }
 
-/// Determines the values that [`divert`] needs but cannot determine in a signal handler.
+/// Determines the values that [`divert`] needs but cannot determine in a fault handler.
 pub fn prepare() {
     state();
 }
@@ -151,7 +164,7 @@ pub fn divert(trap: &Trap) -> Diversion {
 
 /// Serves an instruction's access, makes the driver continue in its handler for the exception, or reports
 /// the fault.
-extern "C" fn serve(frame: &mut Frame, state: *mut u8) {
+extern "sysv64" fn serve(frame: &mut Frame, state: *mut u8) {
     if accessors::serve(frame) {
         return;
     }

@@ -8,7 +8,7 @@ use iced_x86::{
     Mnemonic, OpAccess, OpKind, Register,
 };
 
-use crate::ground::{memory, processor_block, unwind::Registers};
+use crate::ground::{host, memory, processor_block, unwind::Registers};
 
 /// The maximum length of an instruction in bytes.
 pub const MAX_INSTRUCTION: usize = 15;
@@ -167,10 +167,12 @@ pub fn text(instruction: &Instruction) -> String {
 /// Returns the code at this address, up to the maximum length of an instruction.
 pub fn code_at(address: u64) -> Vec<u8> {
     // The instruction may end at the end of accessible memory.
-    (1..=MAX_INSTRUCTION)
+    let mut code = (1..=MAX_INSTRUCTION)
         .rev()
         .find_map(|length| memory::read_bytes(address, length).ok())
-        .unwrap_or_default()
+        .unwrap_or_default();
+    host::restore(address, &mut code);
+    code
 }
 
 /// Describes the instruction at an address.

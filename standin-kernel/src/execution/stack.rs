@@ -14,20 +14,20 @@
 use std::{
     arch::global_asm,
     cell::Cell,
-    ffi::c_void,
-    num::NonZeroUsize,
+    io,
     ops::Range,
-    ptr::NonNull,
     sync::atomic::{AtomicU64, Ordering},
 };
-
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 use parking_lot::RwLock;
 
 use crate::ground::{
     arena::PAGE,
-    signals::{CLEAR_FLAGS, DIRECTION},
+    host::{
+        FAULT_ROOM, Mapping,
+        fault::{CLEAR_FLAGS, DIRECTION},
+        protection::Protection,
+    },
 };
 
 /// The size and alignment of the range that contains a stack. A stack with 13 nested expansions of
@@ -164,7 +164,7 @@ impl Returned {
     }
 }
 
-unsafe extern "C" {
+unsafe extern "sysv64" {
     fn standin_kernel_call(routine: u64, arguments: *const u64, end: u64) -> Returned;
     fn standin_kernel_exit();
 }
@@ -183,7 +183,7 @@ pub enum NoRoom {
     Memory,
 }
 
-/// A kernel stack.
+/// A kernel stack. Its range belongs to [`Stacks`], which live as long as the thread.
 pub struct Stack {
     /// The range's first address.
     base: u64,
@@ -191,7 +191,7 @@ pub struct Stack {
 
 /// The kernel stacks of a thread.
 pub struct Stacks {
-    mapping: NonNull<c_void>,
+    mapping: Mapping,
     /// The stack for DPCs, which is filled with the pattern before its first use.
     dpc: Stack,
     is_dpc_painted: Cell<bool>,
@@ -202,37 +202,21 @@ pub struct Stacks {
 impl Stacks {
     /// Creates stacks.
     pub fn new() -> Self {
-        let size = NonZeroUsize::new(MAPPED).expect("the size is not zero");
-        // SAFETY: a fresh anonymous mapping aliases nothing.
-        let mapping: NonNull<c_void> = unsafe {
-            mmap_anonymous(
-                None,
-                size,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_PRIVATE,
-            )
-        }
-        .expect("memory for kernel stacks can be mapped");
-        let start = mapping.as_ptr() as u64;
+        let mapping = Mapping::new(MAPPED).expect("memory for kernel stacks can be mapped");
+        let start = mapping.address();
         let first = start.next_multiple_of(RANGE as u64);
         let stack = |base: u64| {
-            let offset = usize::try_from(base - start).unwrap_or(0);
-            // SAFETY: the mapping is three times as large as a range, so both ranges are within it.
-            let guard = unsafe { mapping.byte_add(offset) };
-            // SAFETY: the pages belong to the new stack, and nothing uses them.
-            unsafe { mprotect(guard, RANGE - PAGE - SIZE, ProtFlags::PROT_NONE) }
-                .expect("the pages below a kernel stack can be protected");
             let stack = Stack { base };
+            let bottom = stack.top() - SIZE as u64;
+            // The mapping is three times as large as a range, so both ranges are within it.
+            close_below(&mapping, base..bottom)
+                .expect("the pages below a kernel stack can be protected");
             stack.set(DRIVER, stack.top());
-            stack.set(BOTTOM, stack.top() - SIZE as u64);
+            stack.set(BOTTOM, bottom);
             stack
         };
-        let stacks = Self {
-            mapping,
-            dpc: stack(first),
-            is_dpc_painted: Cell::new(false),
-            own: stack(first + RANGE as u64),
-        };
+        let (dpc, own) = (stack(first), stack(first + RANGE as u64));
+        let stacks = Self { mapping, dpc, is_dpc_painted: Cell::new(false), own };
         stacks.own.paint(stacks.own.bottom());
         stacks
     }
@@ -257,6 +241,39 @@ impl Stacks {
     /// Returns the addresses that both stacks can use when expanded.
     pub fn addresses(&self) -> [Range<u64>; 2] {
         self.both().map(|stack| stack.base..stack.top())
+    }
+
+    /// Runs `body` with at least `size` bytes below the current driver code on a stack of this
+    /// thread.
+    pub fn with_room<R>(
+        &self,
+        stack: &Stack,
+        size: usize,
+        body: impl FnOnce() -> R,
+    ) -> Result<R, NoRoom> {
+        let before = stack.bottom();
+        let lowest = stack.pointer().saturating_sub(size as u64) & !(PAGE as u64 - 1);
+        if lowest >= before {
+            return Ok(body());
+        }
+        // One page stays inaccessible.
+        if lowest < stack.base + (PAGE + FAULT_ROOM) as u64 {
+            return Err(NoRoom::Range);
+        }
+        let offset = |address| usize::try_from(address - self.mapping.address()).unwrap_or(0);
+        let (start, end) = (offset(lowest), offset(before));
+        let is_opened = self.mapping.protect(start, end - start, Protection::ReadWrite).is_ok()
+            && close_below(&self.mapping, stack.base..lowest).is_ok();
+        if !is_opened {
+            return Err(NoRoom::Memory);
+        }
+        stack.set(BOTTOM, lowest);
+        stack.paint_below(before);
+        let result = body();
+        stack.set(BOTTOM, before);
+        let is_closed = close_below(&self.mapping, stack.base..before).is_ok();
+        debug_assert!(is_closed, "the pages were protected before");
+        Ok(result)
     }
 
     /// Returns whether an address is in one of the stacks.
@@ -329,29 +346,6 @@ impl Stack {
     /// Returns the stack's size in bytes.
     pub fn size(&self) -> u64 {
         self.top() - self.bottom()
-    }
-
-    /// Runs `body` with at least `size` bytes of stack below the current driver code.
-    pub fn with_room<R>(&self, size: usize, body: impl FnOnce() -> R) -> Result<R, NoRoom> {
-        let before = self.bottom();
-        let lowest = self.pointer().saturating_sub(size as u64) & !(PAGE as u64 - 1);
-        if lowest >= before {
-            return Ok(body());
-        }
-        // One page stays inaccessible.
-        if lowest < self.base + PAGE as u64 {
-            return Err(NoRoom::Range);
-        }
-        if !protect(lowest..before, true) {
-            return Err(NoRoom::Memory);
-        }
-        self.set(BOTTOM, lowest);
-        self.paint_below(before);
-        let result = body();
-        self.set(BOTTOM, before);
-        let is_protected = protect(lowest..before, false);
-        debug_assert!(is_protected, "the pages were protected before");
-        Ok(result)
     }
 
     /// Returns the stack's addresses.
@@ -437,26 +431,13 @@ impl Stack {
     }
 }
 
-/// Makes pages of a stack accessible or inaccessible. Returns whether this succeeded.
-fn protect(pages: Range<u64>, is_accessible: bool) -> bool {
-    let Some(start) = NonNull::new(pages.start as *mut c_void) else {
-        return false;
-    };
-    let length = usize::try_from(pages.end - pages.start).unwrap_or(0);
-    let protection = if is_accessible {
-        ProtFlags::PROT_READ | ProtFlags::PROT_WRITE
-    } else {
-        ProtFlags::PROT_NONE
-    };
-    // SAFETY: the pages are in the range of a stack of this thread, below the part that its driver code
-    // uses.
-    unsafe { mprotect(start, length, protection) }.is_ok()
-}
-
-impl Drop for Stacks {
-    fn drop(&mut self) {
-        // SAFETY: the thread ends, so no code runs on its stacks.
-        let unmapped = unsafe { munmap(self.mapping, MAPPED) };
-        debug_assert!(unmapped.is_ok(), "munmap succeeds for the stacks' own mapping");
-    }
+/// Makes the pages of a range below its stack inaccessible, except for those that the host needs to
+/// report a fault.
+fn close_below(mapping: &Mapping, pages: Range<u64>) -> io::Result<()> {
+    let offset = |address| usize::try_from(address - mapping.address()).unwrap_or(0);
+    let (start, guard) = (offset(pages.start), offset(pages.end) - PAGE);
+    let room = guard - FAULT_ROOM;
+    mapping.protect(start, room - start, Protection::None)?;
+    mapping.protect(room, FAULT_ROOM, Protection::ReadWrite)?;
+    mapping.protect(guard, PAGE, Protection::Guard)
 }

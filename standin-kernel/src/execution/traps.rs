@@ -1,33 +1,34 @@
 //! Faults of driver code.
 //!
 //! Driver code runs natively, so its access violations, illegal instructions and divisions by zero
-//! reach this process as signals. After such a fault, a kernel's thread continues in [`trapped`], on
+//! reach this process as faults. After such a fault, a kernel's thread continues in [`trapped`], on
 //! another stack because its own stack may have overflowed. There it reports a bugcheck, and never
 //! runs again.
 
-use std::{cell::RefCell, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+use std::{cell::RefCell, ops::Range};
 
 use etl_file::internals::show::Escaped;
-use nix::{
-    libc,
-    sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap},
-};
 
 use super::{
     fault::{ACCESS_VIOLATION, fault},
     intercept,
     origin::origin,
+    protection,
     routine::low_half,
     thread::{self, THREAD_STUCK_IN_DEVICE_DRIVER, Thread},
 };
 use crate::ground::{
     arena::PAGE,
     fast_fail,
+    host::{
+        self, Mapping,
+        fault::{Fault, Trap},
+        protection::Protection,
+    },
     irql::Irql,
-    memory, processor_block,
+    processor_block,
     rule::Rule,
-    signals::{self, Trap},
-    system_calls, unprovided,
+    unprovided,
 };
 
 /// The size in bytes of the stack on which a trapped thread reports, which must be large enough for
@@ -57,20 +58,20 @@ thread_local! {
 /// faults into bugchecks.
 pub fn watch_this_thread(thread: &Thread) {
     REPORT_STACK.with_borrow_mut(|stack| {
-        let top = stack.get_or_insert_with(ReportStack::new).top();
+        let stack = stack.get_or_insert_with(ReportStack::new).addresses();
         intercept::prepare();
-        signals::resume_at(top, trapped, &thread.stacks().addresses(), intercept::divert);
+        host::resume_at(&stack, trapped, &thread.stacks().addresses(), intercept::divert);
     });
     processor_block::use_on_this_thread();
-    system_calls::report_on_this_thread();
+    host::report_on_this_thread();
 }
 
-/// Reports a thread's fault and bugchecks. The signal handler has returned, so this function may
+/// Reports a thread's fault and bugchecks. The fault handler has returned, so this function may
 /// call any other.
 extern "C" fn trapped() -> ! {
     let thread = thread::current();
-    let Some(trap) = signals::trap() else {
-        unreachable!("only the signal handler resumes here, after it recorded the trap");
+    let Some(trap) = host::trap() else {
+        unreachable!("only the fault handler resumes here, after it recorded the trap");
     };
     report(&thread, trap)
 }
@@ -108,7 +109,7 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             &backtrace,
         );
     }
-    if trap.signal == signals::INTERRUPT as libc::c_int {
+    if trap.fault == Fault::Interruption {
         let code = if irql >= Irql::DISPATCH_LEVEL {
             DPC_WATCHDOG_VIOLATION
         } else {
@@ -125,8 +126,8 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             &backtrace,
         );
     }
-    if trap.exception == signals::GENERAL_PROTECTION
-        && memory::read(at) == Ok(fast_fail::INSTRUCTION)
+    if trap.fault == Fault::Protection
+        && protection::code_at(at).starts_with(&fast_fail::INSTRUCTION)
     {
         let code = low_half(trap.registers.get(1));
         let name = fast_fail::name(code).unwrap_or("an unknown code");
@@ -144,52 +145,35 @@ fn report(thread: &Thread, trap: Trap) -> ! {
     } else {
         format!("{what} at {irql}, in {place}")
     };
-    let is_page_fault = status == ACCESS_VIOLATION && !trap.is_protection_fault();
+    let is_page_fault = status == ACCESS_VIOLATION && trap.fault != Fault::Protection;
     if is_page_fault && irql >= Irql::DISPATCH_LEVEL {
-        let operation = u64::from(trap.error & 2 != 0);
+        let operation = u64::from(trap.fault == Fault::Write);
         let parameters = [trap.address, u64::from(irql.number()), operation, at];
         thread.bugcheck(IRQL_NOT_LESS_OR_EQUAL, parameters, message, &backtrace);
     }
     thread.bugcheck(
         EXCEPTION_NOT_HANDLED,
-        [status, at, trap.error & 2, address],
+        [status, at, 2 * u64::from(trap.fault == Fault::Write), address],
         message,
         &backtrace,
     )
 }
 
 /// The stack on which a trapped thread reports, above an inaccessible page.
-struct ReportStack(NonNull<c_void>);
+struct ReportStack(Mapping);
 
 impl ReportStack {
     fn new() -> Self {
-        let size = NonZeroUsize::new(PAGE + REPORT_BYTES).expect("the size is not zero");
-        // SAFETY: a fresh anonymous mapping aliases nothing.
-        let mapping = unsafe {
-            mmap_anonymous(
-                None,
-                size,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE,
-            )
-        }
-        .expect("memory for a stack can be mapped");
-        // SAFETY: the page belongs to this stack, and nothing uses it.
-        unsafe { mprotect(mapping, PAGE, ProtFlags::PROT_NONE) }
-            .expect("the page below a stack can be protected");
+        let mapping =
+            Mapping::reserve(PAGE + REPORT_BYTES).expect("memory for a stack can be reserved");
+        mapping
+            .protect(PAGE, REPORT_BYTES, Protection::ReadWrite)
+            .expect("memory for a stack can be mapped");
         Self(mapping)
     }
 
-    /// Returns the address at the top of the stack.
-    fn top(&self) -> u64 {
-        (self.0.addr().get() + PAGE + REPORT_BYTES) as u64
-    }
-}
-
-impl Drop for ReportStack {
-    fn drop(&mut self) {
-        // SAFETY: a thread that reports never ends, so no code runs on the stack.
-        let unmapped = unsafe { munmap(self.0, PAGE + REPORT_BYTES) };
-        debug_assert!(unmapped.is_ok(), "munmap succeeds for the stack's own mapping");
+    fn addresses(&self) -> Range<u64> {
+        let start = self.0.address() + PAGE as u64;
+        start..start + REPORT_BYTES as u64
     }
 }

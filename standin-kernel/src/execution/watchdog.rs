@@ -1,12 +1,11 @@
 //! The watchdog, which ends driver code that does not return.
 //!
 //! The watchdog thread checks the threads that run driver code. If a thread has used its limit of
-//! processor time without calling the kernel, the watchdog sends it a signal, and the thread
+//! processor time without calling the kernel, the watchdog interrupts it, and the thread
 //! continues in [`super::traps`]. A thread that keeps calling the kernel is stopped in one of those
 //! calls. The limit applies to processor time, so a driver is not stopped because the host is slow.
 
 use std::{
-    mem::MaybeUninit,
     sync::{
         Arc, Once,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,10 +13,9 @@ use std::{
     time::Duration,
 };
 
-use nix::libc;
 use parking_lot::Mutex;
 
-use crate::ground::signals::Interruption;
+use crate::ground::host::Interruption;
 
 /// The interval between two checks.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -91,7 +89,7 @@ impl Watch {
 
     /// Returns the processor time that the thread has used.
     pub fn used(&self) -> Option<Duration> {
-        processor_time(self.0.interruption.thread())
+        self.0.interruption.processor_time()
     }
 
     /// Records that driver code is entered from outside, or left completely.
@@ -153,7 +151,7 @@ impl Seen {
             self.since = None;
             return;
         }
-        let Some(now) = processor_time(watched.interruption.thread()) else {
+        let Some(now) = watched.interruption.processor_time() else {
             return;
         };
         let steps = watched.steps.load(Ordering::Relaxed);
@@ -167,9 +165,10 @@ impl Seen {
             since_step = now;
         }
         if now.saturating_sub(since_step) >= watched.limit {
-            watched.interruption.interrupt();
-            // The interruption signal has no effect in the kernel's own code.
-            since_step = now;
+            // The interruption has no effect in the kernel's own code.
+            if watched.interruption.interrupt() {
+                since_step = now;
+            }
         }
         let limit = watched.limit.saturating_mul(WITH_CALLS);
         if now.saturating_sub(since_entry) >= limit {
@@ -181,27 +180,6 @@ impl Seen {
     }
 }
 
-/// Returns the processor time that a thread has used.
-fn processor_time(thread: libc::pthread_t) -> Option<Duration> {
-    let mut clock = 0;
-    // SAFETY: the thread is running, because it leaves the list before it ends, and the result is
-    // stored in a local.
-    let found = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
-    if found != 0 {
-        return None;
-    }
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the result is stored in a local.
-    let read = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
-    if read != 0 {
-        return None;
-    }
-    // SAFETY: zeros are a valid time, and the call has set it.
-    let time = unsafe { time.assume_init() };
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use std::hint::black_box;
@@ -209,11 +187,9 @@ mod tests {
     use super::*;
 
     /// Spends processor time on this thread.
-    fn work(time: Duration) {
-        // SAFETY: the function has no preconditions.
-        let this = unsafe { libc::pthread_self() };
-        let start = processor_time(this).unwrap();
-        while processor_time(this).unwrap().saturating_sub(start) < time {
+    fn work(watch: &Watch, time: Duration) {
+        let start = watch.used().unwrap();
+        while watch.used().unwrap().saturating_sub(start) < time {
             black_box(0);
         }
     }
@@ -224,7 +200,7 @@ mod tests {
         let watch = Watch::over_this_thread(limit);
         for _ in 0..60 {
             watch.set_inside(true);
-            work(limit / 4);
+            work(&watch, limit / 4);
             assert!(!watch.is_over());
             watch.set_inside(false);
         }
@@ -236,7 +212,7 @@ mod tests {
         let watch = Watch::over_this_thread(limit);
         watch.set_inside(true);
         for _ in 0..60 {
-            work(limit / 4);
+            work(&watch, limit / 4);
             watch.note_step();
         }
         assert!(watch.is_over());

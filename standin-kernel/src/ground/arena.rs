@@ -8,17 +8,15 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    ffi::c_void,
-    num::NonZeroUsize,
-    ptr::NonNull,
     sync::{
         OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 use parking_lot::Mutex;
+
+use super::host::{Mapping, protection::Protection};
 
 pub const PAGE: usize = 4096;
 /// The size of an arena's address range. Only allocated blocks use memory.
@@ -44,7 +42,7 @@ pub const UNINITIALIZED: u8 = 0xCD;
 
 /// A reserved range of addresses and the blocks in it.
 pub struct Arena {
-    base: NonNull<c_void>,
+    memory: Mapping,
     /// The number of bytes from the base that are accessible.
     committed: AtomicUsize,
     live: AtomicU64,
@@ -120,12 +118,6 @@ fn pop_rested(freed: &mut HashMap<usize, VecDeque<usize>>, size: usize) -> Optio
     if blocks.len() > resting { blocks.pop_front() } else { None }
 }
 
-// SAFETY: the base is only an address; the blocks' owners access the memory at it, and a lock
-// guards the other fields.
-unsafe impl Send for Arena {}
-// SAFETY: as above.
-unsafe impl Sync for Arena {}
-
 /// Returns the size of a block including its padding, and the offset of its first usable byte.
 ///
 /// As on Windows, a small block follows a header of 16 bytes. Blocks are aligned to their padded
@@ -139,19 +131,10 @@ fn rounded(size: usize) -> (usize, usize) {
 impl Arena {
     /// Reserves a range of addresses.
     pub fn reserve() -> Self {
-        let size = NonZeroUsize::new(RESERVED).expect("the size is not zero");
-        // SAFETY: a fresh anonymous mapping aliases nothing.
-        let base = unsafe {
-            mmap_anonymous(
-                None,
-                size,
-                ProtFlags::PROT_NONE,
-                MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE,
-            )
-        }
-        .expect("the address range for the kernel's memory can be reserved");
+        let memory = Mapping::reserve(RESERVED)
+            .expect("the address range for the kernel's memory can be reserved");
         Self {
-            base,
+            memory,
             committed: AtomicUsize::new(0),
             live: AtomicU64::new(0),
             state: Mutex::default(),
@@ -166,7 +149,7 @@ impl Arena {
 
     /// Returns the first address.
     pub fn base(&self) -> u64 {
-        self.base.as_ptr() as u64
+        self.memory.address()
     }
 
     /// Returns whether an address is in the arena's range.
@@ -174,27 +157,23 @@ impl Arena {
         address.checked_sub(self.base()).is_some_and(|offset| offset < RESERVED as u64)
     }
 
-    const fn at(&self, offset: usize) -> NonNull<u8> {
-        // SAFETY: the offset is below what was reserved.
-        unsafe { self.base.cast::<u8>().add(offset) }
-    }
-
-    fn protect(&self, offset: usize, length: usize, protection: ProtFlags) {
-        if length == 0 {
-            return;
-        }
-        // SAFETY: the pages are in the arena, and their owner requested this protection.
-        unsafe { mprotect(self.at(offset).cast(), length, protection) }
+    fn protect(&self, offset: usize, length: usize, protection: Protection) {
+        self.memory
+            .protect(offset, length, protection)
             .expect("the protection of the arena's own pages can be set");
     }
 
-    fn commit(&self, end: usize) {
+    /// Makes the memory below `end` accessible. Returns `false` if the system has no memory left.
+    fn commit(&self, end: usize) -> bool {
         let committed = self.committed.load(Ordering::Relaxed);
         if end > committed {
             let to = end.next_multiple_of(STEP).min(RESERVED);
-            self.protect(committed, to - committed, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
+            if self.memory.protect(committed, to - committed, Protection::ReadWrite).is_err() {
+                return false;
+            }
             self.committed.store(to, Ordering::Relaxed);
         }
+        true
     }
 
     /// Allocates a block of at least `size` bytes for a driver, filled with `fill`. The arena must be
@@ -215,7 +194,9 @@ impl Arena {
         let offset = if let Some(offset) = state.rested(size) {
             offset
         } else if let Some(offset) = state.take(size, limit) {
-            self.commit(offset + size);
+            if !self.commit(offset + size) {
+                return None;
+            }
             used = 0;
             offset
         } else {
@@ -224,7 +205,7 @@ impl Arena {
         drop(state);
         self.fill(offset, if fill == 0 { used } else { size }, fill);
         self.live.fetch_add(1, Ordering::Relaxed);
-        Some(self.at(offset + header).as_ptr() as u64)
+        Some(self.base() + (offset + header) as u64)
     }
 
     /// Takes `size` bytes from freed blocks that are still in quarantine or, after merging adjacent
@@ -235,14 +216,14 @@ impl Arena {
         }
         for (offset, size) in state.merge() {
             // The memory inside a merged block must be zero.
-            self.discard(offset, size.min(KEPT));
+            self.discard(offset, size.min(KEPT), Protection::ReadWrite);
         }
         state.part_of_larger(size)
     }
 
     const fn fill(&self, offset: usize, size: usize, with: u8) {
         // SAFETY: the block is accessible and has no other owner.
-        unsafe { self.at(offset).write_bytes(with, size) };
+        unsafe { self.memory.at_offset(offset).write_bytes(with, size) };
     }
 
     /// Frees a block that [`Self::allocate`] returned for `size` bytes. The arena must be accessible.
@@ -251,19 +232,18 @@ impl Arena {
         let offset = self.offset(address) - header;
         self.fill(offset, size.min(KEPT), FREED);
         if size > KEPT {
-            self.discard(offset + KEPT, size - KEPT);
+            self.discard(offset + KEPT, size - KEPT, Protection::ReadWrite);
         }
         self.live.fetch_sub(1, Ordering::Relaxed);
         let mut state = self.state.lock();
         state.free.entry(size).or_default().push_back(offset);
     }
 
-    /// Releases the memory of pages, which then read as zero. `offset` and `length` are multiples
-    /// of the page size.
-    fn discard(&self, offset: usize, length: usize) {
-        let start = self.at(offset).cast();
-        // SAFETY: the pages are in the arena, and the block that they belong to is free.
-        unsafe { madvise(start, length, MmapAdvise::MADV_DONTNEED) }
+    /// Releases the memory of pages with this protection, which then read as zero. `offset` and
+    /// `length` are multiples of the page size.
+    fn discard(&self, offset: usize, length: usize, protection: Protection) {
+        self.memory
+            .discard(offset, length, protection)
             .expect("the memory of the arena's own pages can be given back");
     }
 
@@ -286,21 +266,23 @@ impl Arena {
         let offset = if let Some(offset) = pop_rested(&mut state.guarded_free, pages) {
             offset
         } else if let Some(offset) = state.take(pages + PAGE, limit) {
-            self.commit(offset + pages + PAGE);
+            if !self.commit(offset + pages + PAGE) {
+                return None;
+            }
             offset
         } else {
             state.guarded_free.get_mut(&pages)?.pop_front()?
         };
         drop(state);
-        self.protect(offset, pages, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
-        self.protect(offset + pages, PAGE, ProtFlags::PROT_NONE);
+        self.protect(offset, pages, Protection::ReadWrite);
+        self.protect(offset + pages, PAGE, Protection::None);
         // The memory is new or was released, so it is zero.
         if fill != 0 {
             self.fill(offset, pages, fill);
         }
         self.live.fetch_add(1, Ordering::Relaxed);
         let before = if size < PAGE { PAGE - size.max(1).next_multiple_of(UNIT) } else { 0 };
-        Some(self.at(offset + before).as_ptr() as u64)
+        Some(self.base() + (offset + before) as u64)
     }
 
     /// Frees a block that [`Self::allocate_guarded`] returned for `size` bytes, and makes it
@@ -308,8 +290,8 @@ impl Arena {
     pub fn free_guarded(&self, address: u64, size: usize) {
         let pages = size.max(1).next_multiple_of(PAGE);
         let offset = self.offset(address) / PAGE * PAGE;
-        self.protect(offset, pages, ProtFlags::PROT_NONE);
-        self.discard(offset, pages);
+        self.protect(offset, pages, Protection::None);
+        self.discard(offset, pages, Protection::None);
         self.live.fetch_sub(1, Ordering::Relaxed);
         let mut state = self.state.lock();
         state.guarded_free.entry(pages).or_default().push_back(offset);
@@ -321,20 +303,8 @@ impl Arena {
         if self.live.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let protection = if accessible {
-            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE
-        } else {
-            ProtFlags::PROT_NONE
-        };
+        let protection = if accessible { Protection::ReadWrite } else { Protection::None };
         self.protect(0, self.committed.load(Ordering::Relaxed), protection);
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: the addresses are the arena's own, and its blocks are gone with it.
-        let unmapped = unsafe { munmap(self.base, RESERVED) };
-        debug_assert!(unmapped.is_ok(), "munmap succeeds for the arena's own mapping");
     }
 }
 

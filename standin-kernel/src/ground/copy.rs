@@ -19,7 +19,7 @@ global_asm!(
     "mov [rsi], rax", "xor eax, eax", "ret",
 );
 
-unsafe extern "C" {
+unsafe extern "sysv64" {
     fn standin_kernel_copy(destination: u64, from: u64, count: usize) -> u32;
     fn standin_kernel_copy_at();
     fn standin_kernel_copy_failed();

@@ -2,21 +2,17 @@
 
 use std::{
     collections::HashMap,
-    ffi::c_void,
-    num::NonZeroUsize,
     path::PathBuf,
-    ptr::NonNull,
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use nix::sys::mman::{ProtFlags, mprotect, munmap};
 use parking_lot::Mutex;
 
 use super::{
     backtrace::Place,
     culprit::Source,
+    host::{self, Mapping, Replaced, protection::Protection},
     symbols::Symbols,
-    system_calls,
     unprovided::Unprovided,
     unwind::{End, Frame, Handler, Registers, Table},
 };
@@ -24,8 +20,9 @@ use super::{
 /// A mapped image.
 pub struct Image {
     pub(super) path: PathBuf,
-    pub(super) mapping: NonNull<c_void>,
-    pub(super) size: NonZeroUsize,
+    pub(super) mapping: Mapping,
+    /// The instructions that the host has replaced.
+    pub(super) _replaced: Replaced,
     pub(super) entry: u64,
     pub(super) imports: Vec<String>,
     /// The imports that the kernel does not provide.
@@ -50,14 +47,8 @@ pub struct Section {
     /// The offset of the section's pages in the image, and their length.
     pub(super) start: usize,
     pub(super) length: usize,
-    pub(super) protection: ProtFlags,
+    pub(super) protection: Protection,
 }
-
-// SAFETY: the mapping is plain memory of the process. Only the driver's own code and `munmap` in
-// drop use it through the pointer, from any thread.
-unsafe impl Send for Image {}
-// SAFETY: as above; `&Image` gives out addresses, never references.
-unsafe impl Sync for Image {}
 
 impl Image {
     /// Returns the file name, such as `etw_sample_driver.sys`.
@@ -67,12 +58,12 @@ impl Image {
 
     /// Returns the first byte's address.
     pub fn base(&self) -> u64 {
-        self.mapping.as_ptr() as u64
+        self.mapping.address()
     }
 
     /// Returns the number of bytes that the image occupies.
     pub const fn size(&self) -> usize {
-        self.size.get()
+        self.mapping.size()
     }
 
     /// Returns the entry point's address.
@@ -178,15 +169,11 @@ impl Image {
     /// Returns a sentence about the instructions in the image that this system would execute
     /// without reporting them.
     pub fn unreported_calls(&self) -> Option<String> {
-        let are_unreported = self.has_system_calls && !system_calls::are_reported();
-        are_unreported.then(|| {
-            format!(
-                "the code of {} contains the bytes of an instruction that makes system calls; this \
-                 system cannot report such an instruction and would make the call (Linux 5.11 or \
-                 later and a position-independent program can)",
-                self.name()
-            )
-        })
+        let reason = host::unreported_calls().filter(|_| self.has_system_calls)?;
+        Some(format!(
+            "the code of {} contains the bytes of an instruction that makes system calls; {reason}",
+            self.name()
+        ))
     }
 
     /// Returns the offset of an address in this image.
@@ -256,12 +243,9 @@ impl Image {
         self.started.load(Ordering::Acquire) && self.is_discardable(address)
     }
 
-    fn protect_section(&self, section: Section, protection: ProtFlags) {
-        // SAFETY: the section is within the mapping, as loading checked.
-        let address = unsafe { self.mapping.byte_add(section.start) };
-        // SAFETY: the pages are the image's own; a driver that uses them while they are not
-        // accessible faults, as intended.
-        unsafe { mprotect(address, section.length, protection) }
+    fn protect_section(&self, section: Section, protection: Protection) {
+        self.mapping
+            .protect(section.start, section.length, protection)
             .expect("the protection of the image's own pages can be set");
     }
 
@@ -275,7 +259,7 @@ impl Image {
         let locked = self.locked.lock();
         let pageable = self.pageable.iter();
         for section in pageable.filter(|one| !locked.contains_key(&one.start)) {
-            let protection = if accessible { section.protection } else { ProtFlags::PROT_NONE };
+            let protection = if accessible { section.protection } else { Protection::None };
             self.protect_section(*section, protection);
         }
     }
@@ -283,17 +267,8 @@ impl Image {
     /// Discards the sections that only the driver's start needs.
     pub fn discard(&self) {
         for section in &self.discardable {
-            self.protect_section(*section, ProtFlags::PROT_NONE);
+            self.protect_section(*section, Protection::None);
         }
         self.started.store(true, Ordering::Release);
-    }
-}
-
-impl Drop for Image {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and the kernel drops an image only after
-        // the driver's code has returned for the last time.
-        let unmapped = unsafe { munmap(self.mapping, self.size.get()) };
-        debug_assert!(unmapped.is_ok(), "munmap succeeds for the image's own mapping");
     }
 }

@@ -8,14 +8,13 @@
 
 use std::{
     fmt, fs,
-    num::NonZeroUsize,
+    ops::Range,
     path::{Path, PathBuf},
     ptr::NonNull,
     sync::atomic::AtomicBool,
 };
 
 use etl_file::internals::show::Escaped;
-use nix::sys::mman::{ProtFlags, mprotect};
 use object::{
     LittleEndian as LE, Object,
     pe::{
@@ -31,10 +30,10 @@ use parking_lot::Mutex;
 
 use super::{
     arena::PAGE,
+    host::{self, protection::Protection},
     image::{Image, Section},
     load_config,
     symbols::{PdbReference, Symbols},
-    system_calls,
     unprovided::Unprovided,
     unwind::Table,
 };
@@ -120,16 +119,12 @@ pub fn load_bytes(path: &Path, data: &[u8], resolve: Resolve<'_>) -> Result<Imag
 }
 
 /// Returns the page protection of a section.
-fn protection(section: &ImageSectionHeader) -> ProtFlags {
+fn protection(section: &ImageSectionHeader) -> Protection {
     let characteristics = section.characteristics.get(LE);
-    let mut protection = ProtFlags::PROT_READ;
-    if characteristics.contains(IMAGE_SCN_MEM_WRITE) {
-        protection |= ProtFlags::PROT_WRITE;
-    }
-    if characteristics.contains(IMAGE_SCN_MEM_EXECUTE) {
-        protection |= ProtFlags::PROT_EXEC;
-    }
-    protection
+    Protection::readable(
+        characteristics.contains(IMAGE_SCN_MEM_WRITE),
+        characteristics.contains(IMAGE_SCN_MEM_EXECUTE),
+    )
 }
 
 /// Returns the sections whose names and characteristics `wanted` accepts.
@@ -152,20 +147,12 @@ fn functions(pe: &PeFile64, bytes: &[u8]) -> Table {
     Table::new(bytes.to_vec(), start, size)
 }
 
-/// Returns whether the code contains the bytes of an instruction that makes a system call.
-fn has_system_calls(pe: &PeFile64, bytes: &[u8]) -> bool {
+/// Returns the offsets of the image's code.
+fn code(pe: &PeFile64, bytes: &[u8]) -> Vec<Range<usize>> {
     sections(pe, |_, flags| flags.contains(IMAGE_SCN_MEM_EXECUTE))
         .iter()
-        .filter_map(|section| {
-            let end = section.start.saturating_add(section.length);
-            bytes.get(section.start..end.min(bytes.len()))
-        })
-        .any(|code| {
-            code.windows(2).any(|two| {
-                let mut calls = system_calls::INSTRUCTIONS.iter();
-                calls.any(|(instruction, _)| instruction == two)
-            })
-        })
+        .map(|section| section.start..section.start.saturating_add(section.length).min(bytes.len()))
+        .collect()
 }
 
 /// Returns the image's reference to its PDB, if it has one.
@@ -200,19 +187,28 @@ impl Loader<'_> {
         self.copy_sections(&pe, &mut bytes)?;
         let imports = self.imports(&pe)?;
         let unprovided = self.unprovided(&pe)?;
-        let size =
-            NonZeroUsize::new(bytes.len()).ok_or_else(|| self.malformed("it has no pages"))?;
-        let mapping = system_calls::map_image(size).map_err(|error| LoadError::Map {
+        let functions = functions(&pe, &bytes);
+        let code = code(&pe, &bytes);
+        let mapping = host::map_image(bytes.len()).map_err(|error| LoadError::Map {
             path: self.path.to_owned(),
-            size: size.get(),
-            error: error.into(),
+            size: bytes.len(),
+            error,
         })?;
-        // From here on, dropping the image unmaps it, also after errors.
+        let base = mapping.address();
+        self.relocate(&pe, &mut bytes, base)?;
+        self.bind(&pe, &mut bytes, &unprovided)?;
+        if let Some(directory) = pe.data_directory(IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG) {
+            let (start, _) = directory.address_range();
+            if start != 0 {
+                load_config::initialize(&mut bytes, start as usize, base);
+            }
+        }
+        let replaced = host::replace_instructions(&mut bytes, base, &functions, &code);
         let image = Image {
             path: self.path.to_owned(),
             mapping,
-            size,
-            entry: mapping.as_ptr() as u64 + u64::from(headers.address_of_entry_point()),
+            _replaced: replaced,
+            entry: base + u64::from(headers.address_of_entry_point()),
             imports,
             unprovided,
             pageable: sections(&pe, |name, flags| {
@@ -224,24 +220,13 @@ impl Loader<'_> {
             }),
             locked: Mutex::default(),
             started: AtomicBool::new(false),
-            has_system_calls: has_system_calls(&pe, &bytes),
-            functions: functions(&pe, &bytes),
+            has_system_calls: host::has_system_calls(&bytes, &functions, &code),
+            functions,
             symbols: Symbols::for_image(self.path, pdb_reference(&pe).as_ref()),
         };
-        self.relocate(&pe, &mut bytes, image.base())?;
-        self.bind(&pe, &mut bytes, &image.unprovided)?;
-        if let Some(directory) = pe.data_directory(IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG) {
-            let (start, _) = directory.address_range();
-            if start != 0 {
-                load_config::initialize(&mut bytes, start as usize, image.base());
-            }
-        }
+        let to = image.mapping.at_offset(0);
         // SAFETY: the mapping is `bytes.len()` bytes long, writable and new.
-        unsafe {
-            mapping
-                .cast::<u8>()
-                .copy_from_nonoverlapping(NonNull::from(bytes.as_slice()).cast(), bytes.len());
-        }
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes.as_slice()).cast(), bytes.len()) };
         self.protect(&pe, &image)?;
         Ok(image)
     }
@@ -426,7 +411,7 @@ impl Loader<'_> {
         Unprovided::new(names).map_err(|error| LoadError::Map {
             path: self.path.to_owned(),
             size,
-            error: error.into(),
+            error,
         })
     }
 
@@ -457,7 +442,7 @@ impl Loader<'_> {
         let mut ranges = vec![(
             0,
             pe.nt_headers().optional_header().size_of_headers() as usize,
-            ProtFlags::PROT_READ,
+            Protection::Read,
         )];
         for section in pe.section_table().iter() {
             let protection = protection(section);
@@ -484,10 +469,7 @@ impl Loader<'_> {
             if length == 0 {
                 continue;
             }
-            // SAFETY: `start` is less than the mapping's length, checked above.
-            let address = unsafe { image.mapping.byte_add(start) };
-            // SAFETY: the pages are the image's own, and nothing else uses them yet.
-            unsafe { mprotect(address, end - start, protection) }.map_err(|error| {
+            image.mapping.protect(start, end - start, protection).map_err(|error| {
                 self.malformed(format_args!("cannot protect the pages at 0x{start:x}: {error}"))
             })?;
         }

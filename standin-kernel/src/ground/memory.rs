@@ -3,11 +3,11 @@
 //! A driver runs in this process, so its pointers are addresses of this process and may be invalid.
 //! All accesses go through one routine that copies bytes. A fault in the routine becomes an error:
 //! the fault handler recognizes the copying instruction and makes the routine return (see
-//! [`signals`]).
+//! [`host`]).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::{copy, signals};
+use super::{copy, host};
 
 /// The error for an address that cannot be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub struct BadAddress {
 
 /// Copies bytes. Returns `false` if a fault ended the copy early.
 fn copy(destination: u64, from: u64, count: usize) -> bool {
-    signals::watch();
+    host::watch();
     // SAFETY: each caller passes its own buffer as one of the ranges, and faults are handled from
     // now on.
     unsafe { copy::copy(destination, from, count) }
@@ -69,7 +69,7 @@ pub fn write<T: IntoBytes + Immutable>(address: u64, value: &T) -> Result<(), Ba
 
 /// Atomically writes a word to `address`, and returns the previous word.
 pub fn exchange(address: u64, value: u64) -> Result<u64, BadAddress> {
-    signals::watch();
+    host::watch();
     let mut word = value;
     // SAFETY: faults are handled from now on.
     if unsafe { copy::exchange(address, &mut word) } {

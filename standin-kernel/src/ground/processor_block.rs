@@ -1,20 +1,15 @@
 //! The processor control region (`KPCR`), which kernel-mode code reads through GS.
 //!
-//! Linux leaves GS to the program. This module sets its base to an inaccessible range, so that each
-//! access faults and is served from the fields below. An access to an unknown offset is an error.
+//! Where the host leaves GS to the program, this module sets its base to an inaccessible range.
+//! Elsewhere, the host replaces the instructions. Either way, each access faults and is served from
+//! the fields below. An access to an unknown offset is an error.
 
-use std::{num::NonZeroUsize, sync::OnceLock};
+use std::sync::OnceLock;
 
-use nix::{
-    libc,
-    sys::mman::{MapFlags, ProtFlags, mmap_anonymous},
-};
+use super::host::{self, Mapping};
 
 /// The size of the inaccessible range in bytes, larger than the block in any version of Windows.
 const RANGE: usize = 1 << 20;
-
-/// `ARCH_SET_GS`.
-const SET_GS: libc::c_ulong = 0x1001;
 
 /// The offset of the processor's control block (`KPRCB`).
 const PRCB: u64 = 0x180;
@@ -61,14 +56,8 @@ impl ProcessorBlock {
 /// Returns the address of the inaccessible range, which all processors share, or `None` if no
 /// address space is left.
 pub fn base() -> Option<u64> {
-    static BASE: OnceLock<Option<u64>> = OnceLock::new();
-    *BASE.get_or_init(|| {
-        let size = NonZeroUsize::new(RANGE)?;
-        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
-        // SAFETY: a fresh anonymous mapping aliases nothing.
-        let mapping = unsafe { mmap_anonymous(None, size, ProtFlags::PROT_NONE, flags) };
-        mapping.ok().map(|mapping| mapping.addr().get() as u64)
-    })
+    static BASE: OnceLock<Option<Mapping>> = OnceLock::new();
+    BASE.get_or_init(|| Mapping::reserve(RANGE).ok()).as_ref().map(Mapping::address)
 }
 
 /// Returns the offset in the block of an address, if the address is in the block.
@@ -77,11 +66,10 @@ pub fn offset_of(address: u64) -> Option<u64> {
     (offset < RANGE as u64).then_some(offset)
 }
 
-/// Sets GS on this thread. Nothing else in a 64-bit Linux process uses GS.
+/// Sets GS on this thread, if the host leaves GS to the program.
 pub fn use_on_this_thread() {
     if let Some(base) = base() {
-        // SAFETY: the call changes only the base of GS, and no code of this program uses GS.
-        unsafe { libc::syscall(libc::SYS_arch_prctl, SET_GS, base) };
+        host::set_gs(base);
     }
 }
 

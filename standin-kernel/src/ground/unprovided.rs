@@ -3,9 +3,9 @@
 //! Each import has its own address range in inaccessible pages. A driver that calls the routine or
 //! reads the variable faults there, and the address identifies the import.
 
-use std::{ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+use std::io;
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use super::host::Mapping;
 
 /// The size in bytes of an import's address range. A variable may be a large structure.
 const SPACING: usize = 64;
@@ -38,25 +38,7 @@ pub fn framework(module: &str) -> Option<&'static str> {
 /// The sorted imports, and the pages that provide their addresses.
 pub struct Unprovided {
     names: Vec<String>,
-    pages: Option<Pages>,
-}
-
-struct Pages {
-    start: NonNull<c_void>,
-    size: NonZeroUsize,
-}
-
-// SAFETY: nothing accesses the pages; only their addresses are used.
-unsafe impl Send for Pages {}
-// SAFETY: as above.
-unsafe impl Sync for Pages {}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and nothing is stored in it.
-        let unmapped = unsafe { munmap(self.start, self.size.get()) };
-        debug_assert!(unmapped.is_ok(), "the pages are unmapped once");
-    }
+    pages: Option<Mapping>,
 }
 
 impl Unprovided {
@@ -66,17 +48,9 @@ impl Unprovided {
     }
 
     /// Reserves addresses for the imports `names`, which must be sorted, each as `module!name`.
-    pub fn new(names: Vec<String>) -> nix::Result<Self> {
-        let pages = match NonZeroUsize::new(Self::size(names.len())) {
-            None => None,
-            Some(size) => {
-                // SAFETY: a fresh anonymous mapping aliases nothing.
-                let start = unsafe {
-                    mmap_anonymous(None, size, ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE)
-                }?;
-                Some(Pages { start, size })
-            }
-        };
+    pub fn new(names: Vec<String>) -> io::Result<Self> {
+        let size = Self::size(names.len());
+        let pages = if size == 0 { None } else { Some(Mapping::reserve(size)?) };
         Ok(Self { names, pages })
     }
 
@@ -87,7 +61,7 @@ impl Unprovided {
 
     /// Returns the first address of the pages.
     fn base(&self) -> Option<u64> {
-        self.pages.as_ref().map(|pages| pages.start.as_ptr() as u64)
+        self.pages.as_ref().map(Mapping::address)
     }
 
     /// Returns the address to which an import is bound.

@@ -353,7 +353,7 @@ impl Kernel {
     /// anything outside it, neither through `..` nor through symbolic links. If no folder is set,
     /// there is no volume.
     pub fn set_folder(&self, folder: &Path) {
-        files::set_folder(&self.runner.system().ntoskrnl, folder.to_owned());
+        files::set_folder(&self.runner.system().ntoskrnl, folder);
     }
 
     /// Sets a value in a service's parameters key in the registry, which the driver opens with

@@ -1,24 +1,13 @@
 //! A child process that a driver may corrupt or end, and the report of its end.
 
 use std::{
-    ffi::c_void,
-    num::NonZeroUsize,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use etl_file::Trace;
 use etl_file::internals::show::Escaped;
-use nix::{
-    errno::Errno,
-    sys::{
-        mman::{MapFlags, ProtFlags, mmap_anonymous},
-        signal::{Signal, kill},
-        wait::{WaitPidFlag, WaitStatus, waitpid},
-    },
-    unistd::{ForkResult, Pid, fork},
-};
 
 use super::{
     config::RunConfig,
@@ -31,6 +20,7 @@ use crate::{
     ground::{
         backtrace::{Explained, Step},
         flight::{self, Flight, LastCall, Recorded},
+        host::{self, Process, Shared, Task},
         image::Image,
         images::Images,
         loader, symbols,
@@ -56,25 +46,41 @@ pub struct Ended {
     recorded: Recorded,
 }
 
-/// Runs `work` in a child process, and waits for its end. `work` returns whether the run was clean. A process that makes no
-/// progress for the time `max_silence` is ended, unless it waits for the reader of its output. The
+/// Runs `work` in a child process, and waits for its end. `work` returns whether the run was clean.
+/// A process that makes no progress for the time `max_silence` of the run is ended, unless it waits for the reader of its output. The
 /// watchdog inside the process ends a driver that loops much sooner.
 ///
 /// The calling process must have only one thread.
-pub fn fork_and_watch(max_silence: Duration, work: impl FnOnce() -> bool) -> Result<End> {
-    let flight = shared()?;
-    // SAFETY: the caller guarantees that this process has one thread, so the child's memory is as
-    // consistent as the parent's.
-    match unsafe { fork() }.context("cannot start a process for the driver")? {
-        ForkResult::Child => {
-            flight::install(flight);
-            abort_on_panic();
-            let code = i32::from(!work());
-            flight.finish();
-            std::process::exit(code);
+pub fn start_and_watch(run: &RunConfig, task: Task, work: impl FnOnce() -> bool) -> Result<End> {
+    // SAFETY: all zeros are an empty recorder, whose fields are atomic.
+    let shared: Shared<Flight> = unsafe { Shared::new() }.context("cannot map shared memory")?;
+    let flight = shared.value();
+    let process = host::start(&shared, task, &run.image, || work_here(flight, work));
+    watch(process.context("cannot start a process for the driver")?, flight, run.max_silence)
+}
+
+/// If the host started this process for a task of [`start_and_watch`], runs the task's work and ends
+/// the process.
+pub fn work_if_started(work: impl FnOnce(Task) -> bool) -> Result<()> {
+    // SAFETY: as in `start_and_watch`.
+    let inherited: Option<(Shared<Flight>, Task)> =
+        unsafe { Shared::inherited() }.context("cannot map the memory of the parent process")?;
+    if let Some((shared, task)) = inherited {
+        if task.without_symbols {
+            symbols::disable();
         }
-        ForkResult::Parent { child } => watch(child, flight, max_silence),
+        std::process::exit(work_here(shared.value(), || work(task)));
     }
+    Ok(())
+}
+
+/// Runs `work` in this process, and returns the exit code.
+fn work_here(flight: &'static Flight, work: impl FnOnce() -> bool) -> i32 {
+    flight::install(flight);
+    abort_on_panic();
+    let code = i32::from(!work());
+    flight.finish();
+    code
 }
 
 /// Makes a panic end the process, in every thread and profile: unwinding would pass through frames
@@ -87,48 +93,21 @@ fn abort_on_panic() {
     }));
 }
 
-/// Returns a recorder in memory that is shared with child processes.
-fn shared() -> Result<&'static Flight> {
-    let size = NonZeroUsize::new(size_of::<Flight>()).context("the recorder has no size")?;
-    // SAFETY: a fresh anonymous mapping aliases nothing.
-    let mapping = unsafe {
-        mmap_anonymous(
-            None,
-            size,
-            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-            MapFlags::MAP_SHARED,
-        )
-    };
-    let mapping: std::ptr::NonNull<c_void> = mapping.context("cannot map shared memory")?;
-    // SAFETY: the mapping is as large as a recorder, page-aligned and never unmapped, and its zero
-    // bytes are a valid recorder.
-    Ok(unsafe { mapping.cast::<Flight>().as_ref() })
-}
-
-fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
+fn watch(mut process: Process, flight: &Flight, max_silence: Duration) -> Result<End> {
     let mut progress = flight.progress();
     let mut since = Instant::now();
     let mut is_silent = false;
     loop {
-        let how = match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(_, code)) if flight.is_finished() => {
-                return Ok(End::Done(code == 0));
-            }
-            Ok(WaitStatus::Exited(_, code)) => {
-                format!("ended the process with the exit code {code}")
-            }
-            Ok(WaitStatus::Signaled(..)) if is_silent => format!(
+        let end = process.end().context("cannot wait for the driver's process")?;
+        let how = match end {
+            Some(host::End::Code(code)) if flight.is_finished() => return Ok(End::Done(code == 0)),
+            Some(_) if is_silent => format!(
                 "did not call the kernel for {} s, and the process was ended",
                 max_silence.as_secs()
             ),
-            Ok(WaitStatus::Signaled(_, Signal::SIGSYS, _)) => {
-                "ended the process by the signal SIGSYS: the confinement refused a system call"
-                    .to_owned()
-            }
-            Ok(WaitStatus::Signaled(_, signal, _)) => {
-                format!("ended the process by the signal {signal}")
-            }
-            Ok(_) | Err(Errno::EINTR) => {
+            Some(host::End::Code(code)) => format!("ended the process with the exit code {code}"),
+            Some(host::End::By(how)) => format!("ended the process {how}"),
+            None => {
                 let now = flight.progress();
                 if now != progress || flight.is_writing() {
                     (progress, since) = (now, Instant::now());
@@ -136,12 +115,11 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
                 if !is_silent && since.elapsed() > max_silence {
                     is_silent = true;
                     // The process may already have ended by itself. It is reported in either case.
-                    let _ended = kill(child, Signal::SIGKILL);
+                    process.kill();
                 }
                 std::thread::sleep(PERIOD);
                 continue;
             }
-            Err(error) => bail!("cannot wait for the driver's process: {error}"),
         };
         return Ok(End::Ended(Box::new(Ended { how, recorded: flight.recorded() })));
     }

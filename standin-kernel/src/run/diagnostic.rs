@@ -5,8 +5,8 @@ use std::fmt;
 use crate::{
     ground::{
         bugcheck::{BugCheck, Violation},
+        host,
         rule::{Rule, Severity},
-        system_calls,
     },
     harness::{
         error::KernelError,
@@ -97,7 +97,7 @@ impl Diagnostic {
 
     /// Returns a diagnostic about the system calls that the confinement refused, if there are any.
     pub(super) fn of_refused(numbers: &[u64]) -> Option<Self> {
-        let names: Vec<String> = numbers.iter().copied().map(system_calls::name).collect();
+        let names: Vec<String> = numbers.iter().copied().map(host::call_name).collect();
         let message = format!(
             "the confinement refused system calls that code outside the driver's stack made: {}; if the \
              driver is trusted, `--confinement none` allows them",

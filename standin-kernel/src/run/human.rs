@@ -1,9 +1,6 @@
 //! Text output for people.
 
-use std::{
-    io::{self, Write},
-    path::Path,
-};
+use std::io::{self, Write};
 
 use etl_file::internals::show::Escaped;
 use etl_file::lines;
@@ -12,9 +9,12 @@ use super::{
     diagnostic::Diagnostic,
     report::{Report, Summary},
 };
-use crate::harness::{
-    recording::RecordedEvent,
-    script::{Done, Observer},
+use crate::{
+    ground::host::shell_word,
+    harness::{
+        recording::RecordedEvent,
+        script::{Done, Observer},
+    },
 };
 
 /// Writes a run as text: steps and events to one output, diagnostics to another.
@@ -57,16 +57,6 @@ pub(super) fn counted(number: u64, noun: &str) -> String {
         1 => format!("1 {noun}"),
         _ => format!("{number} {noun}s"),
     }
-}
-
-/// Quotes a path for a shell command line, if necessary.
-fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |one: char| one.is_alphanumeric() || "_-./+:@%,=".contains(one);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Stores the first error.
@@ -145,21 +135,5 @@ impl<O: Write, E: Write> Report for Human<O, E> {
             counted(summary.warnings as u64, "warning"),
             counted((summary.notes + self.earlier_notes) as u64, "note")
         ));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_words_of_the_shell() {
-        for (path, word) in [
-            ("/a/b-1.etl", "/a/b-1.etl"),
-            ("a b.etl", "'a b.etl'"),
-            ("it's $1.etl", r"'it'\''s $1.etl'"),
-        ] {
-            assert_eq!(shell_word(Path::new(path)), word);
-        }
     }
 }

@@ -1,9 +1,11 @@
 //! A run in a child process, with output on standard output and standard error.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
 
 use anyhow::{Result, bail};
-use nix::unistd::getpid;
 
 use super::{
     child::{self, End},
@@ -14,14 +16,27 @@ use super::{
     json::Json,
     report::Report,
 };
-use crate::ground::flight;
+use crate::ground::{
+    flight,
+    host::{self, Task},
+};
+
+/// Returns the image for whose run [`RunConfig::run_in_child`] started this process, if it did.
+///
+/// On Windows, the process runs the same program with the same arguments, which then need not build the
+/// image again.
+#[must_use]
+pub fn started_for() -> Option<PathBuf> {
+    host::started_for()
+}
 
 impl RunConfig {
     /// Runs the driver in a confined child process, and writes the course of the run to standard
     /// output. Returns `true` if the run reported nothing except notes.
     ///
     /// If the driver corrupts or ends its process, this process reports what happened. This process
-    /// must have only one thread.
+    /// must have only one thread. On Windows, the child is the same program with the same arguments,
+    /// so it must call this method again for the same run.
     ///
     /// # Errors
     ///
@@ -32,7 +47,7 @@ impl RunConfig {
         if self.confine == Confine::Required && !missing.is_empty() {
             bail!("cannot confine the driver, and it does not run: {}", missing.join("; "));
         }
-        let parent = getpid();
+        let parent = std::process::id();
         let confined = |notes, body: &dyn Fn(&mut dyn Report) -> Result<bool>| {
             let confine = |confinement: Confinement| confinement.apply(parent, self.into());
             let confine = confinement.map_or(Ok(()), confine);
@@ -48,7 +63,8 @@ impl RunConfig {
         let work = |notes| {
             confined(notes, &|report| self.run_in_process(report).map(|summary| summary.is_clean()))
         };
-        let mut children = Children { run: self, format, notes: 0 };
+        child::work_if_started(|task| work(task.notes))?;
+        let mut children = Children { run: self, format, task: Task::default() };
         for sentence in missing {
             children.note(sentence.to_owned())?;
         }
@@ -65,7 +81,7 @@ impl RunConfig {
         match children.work(next, |notes| confined(notes, &report))? {
             End::Done(_) => {}
             End::Ended(_) => {
-                with_report(format, children.notes, report)?;
+                with_report(format, children.task.notes, report)?;
             }
         }
         Ok(false)
@@ -76,8 +92,8 @@ impl RunConfig {
 struct Children<'a> {
     run: &'a RunConfig,
     format: Format,
-    /// The number of notes so far.
-    notes: usize,
+    /// The task of the next process, with the number of notes so far.
+    task: Task,
 }
 
 impl Children<'_> {
@@ -85,8 +101,7 @@ impl Children<'_> {
     /// process. `next` completes the message in that case. `work` receives the number of notes so
     /// far, and returns whether the run was clean.
     fn work(&mut self, next: &str, work: impl Fn(usize) -> bool) -> Result<End> {
-        let limit = self.run.max_silence;
-        let end = child::fork_and_watch(limit, || work(self.notes))?;
+        let end = child::start_and_watch(self.run, self.task, || work(self.task.notes))?;
         let End::Ended(ended) = &end else {
             return Ok(end);
         };
@@ -94,7 +109,8 @@ impl Children<'_> {
             return Ok(end);
         };
         self.note(format!("{sentence}; {next}"))?;
-        child::fork_and_watch(limit, || work(self.notes))
+        self.task.without_symbols = true;
+        child::start_and_watch(self.run, self.task, || work(self.task.notes))
     }
 
     fn note(&mut self, message: String) -> Result<()> {
@@ -102,7 +118,7 @@ impl Children<'_> {
             report.diagnostic(&Diagnostic::sentence(Kind::Note, message));
             Ok(())
         })?;
-        self.notes += 1;
+        self.task.notes += 1;
         Ok(())
     }
 }

@@ -28,6 +28,7 @@ pub use self::{
     diagnostic::{Diagnostic, Kind},
     enable::Enabled,
     human::Human,
+    in_child::started_for,
     json::Json,
     report::{Report, Summary},
 };

@@ -347,6 +347,10 @@ const TRAPS: [(u32, u32, u64, &str); 27] = [
 #[test]
 fn each_instruction_that_a_driver_cannot_execute_is_named() {
     for (argument, code, parameter, part) in TRAPS {
+        // Wine clears the flag AC and repeats the access.
+        if cfg!(windows) && argument == 26 {
+            continue;
+        }
         for variant in ["od", "o2", "no_pdb"] {
             let bugcheck = stops(variant, TRAP, argument);
             let found = (bugcheck.code, bugcheck.parameters[0]);

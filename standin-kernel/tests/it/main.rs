@@ -1,11 +1,12 @@
 //! Tests the stand-in kernel with the drivers that `cargo xtask test` builds, and its command line.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 
 mod bench;
 mod c_drivers;
 mod cli;
 mod common;
+#[cfg(target_os = "linux")]
 mod confinement;
 mod conformance;
 mod diagnostics;

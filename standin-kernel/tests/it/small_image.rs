@@ -1,6 +1,6 @@
 //! Tests the loader with small images.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use etw_test_support::small_image::{IMPORTS, Image, OPTIONAL_HEADER, SECTIONS};
 use standin_kernel::{LoadError, check_image_bytes};
@@ -100,9 +100,10 @@ fn a_name_that_no_routine_can_have_is_not_copied() {
 
 /// Returns the number of bytes mapped at image addresses. Kernels in concurrent tests reserve other
 /// addresses.
+#[cfg(target_os = "linux")]
 fn mapped() -> u64 {
     const IMAGES: std::ops::Range<u64> = 0x2000_0000_0000..0x3000_0000_0000;
-    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let number = |one: &str| u64::from_str_radix(one, 16).unwrap();
     let ranges = maps.lines().map(|line| {
         let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
@@ -112,6 +113,7 @@ fn mapped() -> u64 {
     of_images.map(|range| range.end - range.start).sum()
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_refused_images_mapping_is_released() {
     const SIZE: u32 = 8 << 20;

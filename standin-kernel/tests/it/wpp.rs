@@ -328,6 +328,10 @@ fn the_record_is_as_its_flags_say() {
 /// Compares messages with the messages that dissect.etl, a third-party decoder, reads from their
 /// file.
 fn assert_dissect_agrees(file: &Path, records: &[&[u8]]) {
+    // The decoder is compared on Linux, where it is installed.
+    if cfg!(windows) {
+        return;
+    }
     let script = etw_test_support::oracle("dissect_messages.py");
     let output = etw_test_support::run_python([script.as_path(), file]);
     let theirs: Vec<Value> = output

@@ -13,6 +13,10 @@ use serde_json::{Value, json};
 pub fn assert_third_party_decoders_agree(path: &Path) -> usize {
     let trace = Trace::open(path).expect("the file is a trace");
     assert_eq!(trace.damages(), [], "{}", path.display());
+    // The readers are compared on Linux, where they are installed. The files are the same.
+    if cfg!(windows) {
+        return trace.events().count();
+    }
     let mut decoders = vec![("dissect.etl", dump("dissect_dump.py", path))];
     if !trace.header().session.is_compressed() {
         decoders.push(("etl-parser", dump("etlparser_dump.py", path)));

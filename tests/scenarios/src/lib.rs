@@ -2,7 +2,7 @@
 //!
 //! A [`Scenario`] starts sessions on a [`Host`], enables the provider, sends requests to the
 //! device, stops the sessions and checks the decoded events. Two hosts exist: the stand-in
-//! kernel (`StandIn`, on x86-64 Linux) and a Windows machine (the sample client).
+//! kernel (`StandIn`, on x86-64 Linux and Windows) and a Windows machine (the sample client).
 //! A scenario proves the same statement on both.
 //!
 //! The stand-in kernel also supports a tour: `drive` exercises every path of the sample driver
@@ -10,21 +10,21 @@
 //! that each session must record, in order, and `check` compares them with a trace.
 
 mod describe;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 mod expect;
 mod host;
 mod report;
 mod stage;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 mod stand_in;
 mod suite;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 mod tour;
 
 use etl_file::Guid;
 use etw_sample_interface::{CLIENT_PROVIDER_NAME, PROVIDER_GROUP};
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 pub use crate::{
     expect::{ExpectError, check},
     stand_in::StandIn,

@@ -1,7 +1,7 @@
 //! Runs the scenarios on the sample driver's binary in the stand-in kernel. Each scenario is a
 //! separate test, which is reported by its name.
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 mod stand_in {
     use std::{path::PathBuf, process::ExitCode};
 
@@ -100,12 +100,12 @@ mod stand_in {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 fn main() -> std::process::ExitCode {
     stand_in::main()
 }
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(all(target_arch = "x86_64", any(target_os = "linux", windows))))]
 fn main() {
-    println!("no scenario was run: the stand-in kernel runs on x86-64 Linux only");
+    println!("no scenario was run: the stand-in kernel requires x86-64 Linux or Windows");
 }

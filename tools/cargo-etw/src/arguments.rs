@@ -95,7 +95,7 @@ fn build() -> Command {
 }
 
 /// Returns the command line of `cargo etw run`.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 fn run() -> Command {
     let command = Command::new("run")
         .about("Build a driver, run it in the stand-in kernel, and show and write its events")
@@ -112,9 +112,9 @@ fn run() -> Command {
 }
 
 /// Returns the command line of `cargo etw run` for systems that do not support it.
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(all(target_arch = "x86_64", any(target_os = "linux", windows))))]
 fn run() -> Command {
-    Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")
+    Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux or Windows")
 }
 
 /// Returns the command line of `cargo etw vm`.
@@ -130,7 +130,7 @@ fn vm() -> Command {
 }
 
 /// The names of a build's arguments.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 const OF_BUILD: [&str; 14] = [
     "release", "profile", "package", "manifest-path", "target-dir", "features", "all-features",
     "no-default-features", "locked", "offline", "frozen", "verbose", "quiet", "install",

@@ -73,7 +73,9 @@ pub fn command() -> Command {
 
 /// Returns a command that installs an operating system package.
 fn install(package: &str) -> String {
-    if find_program("apt-get").is_some() {
+    if cfg!(windows) {
+        format!("install {package}, and add its folder to PATH")
+    } else if find_program("apt-get").is_some() {
         format!("sudo apt-get install {package}")
     } else {
         format!("install {package} with the system's package manager")
@@ -82,24 +84,24 @@ fn install(package: &str) -> String {
 
 /// Returns this machine's requirements.
 fn machine() -> Vec<Requirement> {
+    let rustup = if cfg!(windows) {
+        "download rustup-init.exe from https://rustup.rs and run it"
+    } else {
+        "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    };
     let mut requirements = vec![
-        Requirement::new(
-            "Rust",
-            "every command",
-            Rust::Current.version(),
-            "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
-        ),
+        Requirement::new("Rust", "every command", Rust::Current.version(), rustup),
         toolchain("toolchain for x64", "build, run, package", Machine::X64),
         toolchain("toolchain for ARM64", "build --machine arm64", Machine::Arm64).optional(),
     ];
-    let runs = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+    let runs = cfg!(all(target_arch = "x86_64", any(target_os = "linux", windows)));
     let host = format!("{} {}", env::consts::ARCH, env::consts::OS);
     requirements.push(
         Requirement::new(
             "stand-in kernel",
             "run, inf check, package",
             runs.then_some(host),
-            "use an x86-64 Linux machine, or WSL 2 on Windows: the stand-in kernel runs the driver's machine code",
+            "use an x86-64 machine with Linux or Windows: the stand-in kernel runs the driver's machine code",
         )
         .optional(),
     );

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::ArgMatches;
 use driver_build::{driver::Messages, toolchain::Machine};
-use standin_kernel::run::{Format, RunConfig, etl_here};
+use standin_kernel::run::{Format, RunConfig, etl_here, started_for};
 
 use crate::{build, options::optional};
 
@@ -16,7 +16,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         let etl = etl_here(&image);
         (image, etl)
     } else {
-        let image = build(matches, format)?;
+        let image = started_for().map_or_else(|| build(matches, format), Ok)?;
         let etl = image.with_extension("etl");
         (image, etl)
     };

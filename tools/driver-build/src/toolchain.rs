@@ -289,6 +289,9 @@ fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
             text.push_str(last.trim());
         }
     }
+    if cfg!(windows) {
+        return anyhow::anyhow!("{text}\n  Run `{rustup}` with rustup installed, then try again");
+    }
     anyhow::anyhow!(
         "{text}\n  Either run `{rustup}` with rustup installed, or make Debian's rustc-web {} or \
          later available to apt-get, then try again",
@@ -442,6 +445,13 @@ impl Toolchain {
         if let Some(found) = find() {
             return Ok(found);
         }
+        let no_route = |failures: &[String]| {
+            let what = format!("no Rust toolchain can build for {target}");
+            no_route(&what, &format!("rustup target add {target}"), failures)
+        };
+        if cfg!(windows) {
+            return Err(no_route(&failures));
+        }
         // Perhaps only the linker is missing.
         let others: Vec<_> = DEBIAN_LINKER.missing().into_iter().collect();
         let command = apt_command(machine);
@@ -456,13 +466,7 @@ impl Toolchain {
             failures.push(format!("{error:#}"));
         }
         failures.dedup();
-        find().ok_or_else(|| {
-            no_route(
-                &format!("no Rust toolchain can build for {target}"),
-                &format!("rustup target add {target}"),
-                &failures,
-            )
-        })
+        find().ok_or_else(|| no_route(&failures))
     }
 
     /// Returns the command that installs the missing requirements to build for `machine`, which
@@ -471,8 +475,12 @@ impl Toolchain {
     pub fn how_to_install(machine: Machine) -> String {
         let target = machine.target();
         let has_libraries = Rust::Current.has_libraries(target);
-        if !has_libraries && find_program("rustup").is_some() {
+        if !has_libraries && (cfg!(windows) || find_program("rustup").is_some()) {
             return format!("rustup target add {target}");
+        }
+        if cfg!(windows) {
+            // The linker is part of the toolchain.
+            return "rustup toolchain install stable --profile default".to_owned();
         }
         apt_command(machine)
     }

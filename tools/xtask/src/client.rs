@@ -75,26 +75,36 @@ pub fn wine() -> Option<String> {
 }
 
 /// Builds the [`DLL`] that Wine lacks, into the folder in which [`with_wine`] lets Wine find it.
-fn build_dll() -> Result<()> {
+pub fn build_dll() -> Result<()> {
     let (name, source) = DLL;
-    let dll = folder().join(name);
-    let file = dll.with_extension("c");
+    build_c(&folder().join(name), source, &["-shared", "-ladvapi32"])
+}
+
+/// Builds a Windows program or DLL from C, unless it has been built from the same source.
+pub fn build_c(to: &Path, source: &str, options: &[&str]) -> Result<()> {
+    let file = to.with_extension("c");
     // A program that runs under Wine may be using the DLL.
-    if dll.exists() && files::read_to_string(&file).is_ok_and(|old| old == source) {
+    if to.exists() && files::read_to_string(&file).is_ok_and(|old| old == source) {
         return Ok(());
     }
-    files::create_dir_all(folder())?;
+    files::create_dir_all(to.parent().unwrap_or(to))?;
     files::write(&file, source)?;
     let mut compiler = Command::new(LINKER.path().context("no MinGW compiler is installed")?);
-    run_quietly(compiler.arg("-shared").arg(&file).arg("-ladvapi32").arg("-o").arg(&dll))
+    run_quietly(compiler.arg(&file).args(options).arg("-o").arg(to))
 }
 
 /// Makes a command run under Wine with a separate Wine prefix.
 pub fn with_wine(command: &mut Command) -> &mut Command {
-    let path = format!("Z:{}", folder().display()).replace('/', "\\");
+    with_wine_and(command, &[])
+}
+
+/// Does the same as [`with_wine`], and lets Wine find programs in other folders.
+pub fn with_wine_and<'a>(command: &'a mut Command, others: &[PathBuf]) -> &'a mut Command {
+    let folders = [&[folder()][..], others].concat();
+    let folders = folders.iter().map(|one| format!("Z:{}", one.display()).replace('/', "\\"));
     command
         .env("WINEPREFIX", target().join("wine"))
-        .env("WINEPATH", path)
+        .env("WINEPATH", folders.collect::<Vec<_>>().join(";"))
         // Suppresses Wine's own messages and its installation dialogs.
         .env("WINEDEBUG", "-all")
         .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
@@ -107,15 +117,28 @@ fn built_in() -> PathBuf {
 /// The package and program that reads traces, which is `tools/etl.exe` in the kit.
 const READER: &str = "etl";
 
-fn cargo(rust: Rust, chore: &str) -> Command {
+/// Returns a cargo command for Windows programs, which Wine runs. The next argument is the folder of
+/// the build.
+pub fn cross_cargo(rust: Rust, chore: &str) -> Command {
     let mut command = rust.cargo();
     command
         .current_dir(root())
         .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", LINKER.path().unwrap_or_default())
         .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", WINE.path().unwrap_or_default())
-        .args([chore, "--locked", "--release", "--package", PACKAGE])
-        .args(["--target", TARGET, "--target-dir"])
+        .args([chore, "--locked"]);
+    if !rust.has_libraries(TARGET) {
+        command.arg("-Zbuild-std=std,panic_abort,test");
+    }
+    command.args(["--target", TARGET, "--target-dir"]);
+    command
+}
+
+/// Returns a cargo command that selects the client, with the profile of its build.
+pub fn cargo(rust: Rust, chore: &str) -> Command {
+    let mut command = cross_cargo(rust, chore);
+    command
         .arg(built_in())
+        .args(["--release", "--package", PACKAGE])
         .args(["--config", "profile.release.debug=false"])
         // Optimization would take most of the build's time, and these programs serve on test machines.
         .args(["--config", "profile.release.opt-level=0"])
@@ -124,9 +147,6 @@ fn cargo(rust: Rust, chore: &str) -> Command {
         .args(["--config", "profile.release.package.quick-xml.opt-level=0"])
         // The tests share the programs' dependencies, which are built to abort.
         .arg("-Zpanic-abort-tests");
-    if !rust.has_libraries(TARGET) {
-        command.arg("-Zbuild-std=std,panic_abort,test");
-    }
     command
 }
 
@@ -156,11 +176,15 @@ fn built(name: &str) -> PathBuf {
     folder().join(format!("{name}.exe"))
 }
 
+/// Returns the path of a program that a [`cargo`] command builds.
+pub fn compiled(name: &str) -> PathBuf {
+    built_in().join(TARGET).join("release").join(format!("{name}.exe"))
+}
+
 /// Copies a built program.
 fn copy(name: &str, to: &Path) -> Result<()> {
-    let from = built_in().join(TARGET).join("release").join(format!("{name}.exe"));
     files::create_dir_all(to.parent().unwrap_or(to))?;
-    files::copy(&from, to)
+    files::copy(compiled(name), to)
 }
 
 /// Lints the client and the session control library.

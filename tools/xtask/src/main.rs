@@ -49,6 +49,7 @@ mod untested;
 mod unused;
 mod vm;
 mod windows;
+mod windows_host;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
@@ -170,6 +171,12 @@ enum Chore {
     Kit(kit::Contents),
     /// Build the sample driver's client, a Windows program.
     Client,
+    /// Run the stand-in kernel for Windows under Wine, and compare it with the one for Linux.
+    WindowsHost {
+        /// Compare only the demo.
+        #[arg(long)]
+        demo: bool,
+    },
     /// Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does.
     Vm {
         /// The arguments of `cargo etw vm`; --iso is required.
@@ -198,7 +205,9 @@ impl Chore {
             | Self::Test { .. }
             | Self::Vm { .. } => Need::StandInKernel,
             Self::Bench { .. } => Need::Programs("a CPU emulator for Linux"),
-            Self::Client => Need::Programs("a cross compiler for Windows"),
+            Self::Client | Self::WindowsHost { .. } => {
+                Need::Programs("a cross compiler for Windows")
+            }
             Self::FreshMachine { .. } => Need::Programs("debootstrap and chroot"),
             Self::Goldens => Need::Programs("a Python environment for Linux"),
             Self::Mutants(_) => Need::Programs("a library with the kernel's routines"),
@@ -237,6 +246,7 @@ impl Chore {
             Self::Inf { inf, image } => cargo_etw::check_inf(&inf, &image),
             Self::Kit(contents) => kit::run(&contents),
             Self::Client => client::run(),
+            Self::WindowsHost { demo } => windows_host::run(demo),
             Self::Vm { arguments } => vm::run(&arguments),
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     progress::{self, at_once, step, step_with_output},
     publish,
     reproducible::{self, User},
-    requirements, sample, standin, untested, unused, windows,
+    requirements, sample, standin, untested, unused, windows, windows_host,
 };
 
 /// The module of the tests that build drivers in other folders. They spend most of their time in
@@ -140,7 +140,9 @@ fn check_drivers(tools: &Tools) -> Result<()> {
 
 /// Runs the checks that build in other folders.
 fn check_others(tools: &Tools) -> Result<Vec<String>> {
-    step("Building the client", || client::build(tools.client))?;
+    step("Building the client and the demo for Windows", || {
+        windows_host::build_demo(tools.client)
+    })?;
     check_drivers(tools)?;
     let not_run = [oldest_rust::check()?, miri::check()?];
     check_standins()?;
@@ -230,6 +232,7 @@ fn test_waiting() -> Result<()> {
 /// Runs the tests that can run beside the host crates' tests.
 fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || client::test(tools.client))?;
+    step("Running the demo on Linux and under Wine", windows_host::demo)?;
     test_user_mode()?;
     test_export()?;
     bench::run(bench::Mode::Quick)?;
@@ -286,6 +289,7 @@ fn test_whole(tools: &Tools) -> Result<()> {
     step("Building the sample driver again, as another user in another folder", || {
         reproducible::check(&tools.x64, User::Other)
     })?;
+    windows_host::run_rest(tools.client)?;
     step("Running a share of the mutants", mutants::run_share)
 }
 
@@ -351,7 +355,7 @@ const LEFT_OUT: [&str; 9] = [
     "the documentation and its examples",
     "the driver package and the kit",
     "the sample driver in another folder",
-    "the client under Wine",
+    "the client and the demo under Wine",
     "drivers that cargo etw builds in other folders",
     "unpublished samples",
     "packages with resources from mc.exe",

@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// Returns the entries in the directory's order.
-    #[cfg(test)]
+    #[cfg(any(test, windows))]
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         (0..self.count).filter_map(|number| self.entry(number))
     }

@@ -4,14 +4,13 @@
 //! Their contents are undocumented and differ between versions of Windows, so these objects have no
 //! contents: an access causes a fault, whose report identifies the address.
 
-use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+use std::collections::HashMap;
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use parking_lot::Mutex;
 
 use crate::{
     execution::identity::Identity,
-    ground::{access::AddressError, arena::PAGE},
+    ground::{access::AddressError, arena::PAGE, host::Mapping},
 };
 
 /// The size of the address range in bytes. The range uses no memory.
@@ -26,8 +25,8 @@ pub struct ThreadObjects(Mutex<Objects>);
 
 #[derive(Default)]
 struct Objects {
-    /// The first address, once it is reserved.
-    start: Option<u64>,
+    /// The addresses, once they are reserved.
+    range: Option<Mapping>,
     known: HashMap<Identity, u64>,
 }
 
@@ -35,10 +34,10 @@ impl ThreadObjects {
     /// Returns the constant address of a thread's object, or null if no addresses are left.
     pub fn address(&self, thread: Identity) -> u64 {
         let mut objects = self.0.lock();
-        let Some(start) = objects.start.or_else(reserve) else {
+        let Some(range) = objects.range.take().or_else(|| Mapping::reserve(RANGE).ok()) else {
             return 0;
         };
-        objects.start = Some(start);
+        let start = objects.range.insert(range).address();
         let next = start + objects.known.len() as u64 % (RANGE as u64 / SIZE) * SIZE;
         *objects.known.entry(thread).or_insert(next)
     }
@@ -46,7 +45,7 @@ impl ThreadObjects {
     /// Describes an address that is in a thread object.
     pub fn address_error(&self, address: u64) -> Option<AddressError> {
         let objects = self.0.lock();
-        let start = objects.start?;
+        let start = objects.range.as_ref()?.address();
         let offset = address.checked_sub(start)?;
         if offset >= RANGE as u64 {
             return None;
@@ -62,27 +61,6 @@ impl ThreadObjects {
                 thread.thread
             ),
         })
-    }
-}
-
-fn reserve() -> Option<u64> {
-    let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
-    // SAFETY: a fresh anonymous mapping aliases nothing.
-    let mapping =
-        unsafe { mmap_anonymous(None, NonZeroUsize::new(RANGE)?, ProtFlags::PROT_NONE, flags) };
-    mapping.ok().map(|mapping| mapping.addr().get() as u64)
-}
-
-impl Drop for Objects {
-    fn drop(&mut self) {
-        let start = self.start.and_then(|start| usize::try_from(start).ok());
-        let start = start.and_then(NonZeroUsize::new);
-        if let Some(start) = start {
-            let start = NonNull::<c_void>::without_provenance(start);
-            // SAFETY: the range belongs to this value, and nothing accesses it.
-            let unmapped = unsafe { munmap(start, RANGE) };
-            debug_assert!(unmapped.is_ok(), "munmap succeeds for the own range");
-        }
     }
 }
 

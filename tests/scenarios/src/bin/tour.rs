@@ -1,7 +1,7 @@
 //! Exercises every path of the sample driver in the stand-in kernel while two sessions trace it, lets
 //! `etl` print the recorded events, and checks them. `cargo xtask demo` runs this program.
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 mod tour {
     use std::{
         env,
@@ -113,15 +113,15 @@ mod tour {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 fn main() -> std::process::ExitCode {
     tour::main()
 }
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(all(target_arch = "x86_64", any(target_os = "linux", windows))))]
 fn main() -> std::process::ExitCode {
     eprintln!(
-        "error: cannot run the tour on this system: the stand-in kernel runs on x86-64 Linux only"
+        "error: cannot run the tour on this system: the stand-in kernel requires x86-64 Linux or Windows"
     );
     std::process::ExitCode::FAILURE
 }

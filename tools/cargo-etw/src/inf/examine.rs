@@ -46,7 +46,7 @@ pub fn examine_apart(image: &Path) -> Result<Value> {
 }
 
 /// Loads an image in the stand-in kernel, and returns the values that an INF file must match.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 pub fn examine(image: &Path) -> Result<Value> {
     let missing = standin_kernel::run::confine(image)?;
     let kernel = standin_kernel::Kernel::new();
@@ -56,7 +56,7 @@ pub fn examine(image: &Path) -> Result<Value> {
     Ok(found)
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
     let stem = image.file_stem().and_then(|stem| stem.to_str());
     let service =
@@ -85,11 +85,11 @@ fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
 }
 
 /// Fails, because the stand-in kernel does not support this system.
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(all(target_arch = "x86_64", any(target_os = "linux", windows))))]
 pub fn examine(image: &Path) -> Result<Value> {
     bail!(
-        "cannot load {}: the stand-in kernel runs on x86-64 Linux only; on Windows, the WDK's \
-         infverif checks INF files",
+        "cannot load {}: the stand-in kernel requires x86-64 Linux or Windows; on Windows, the \
+         WDK's infverif also checks INF files",
         image.display()
     )
 }

@@ -1,6 +1,6 @@
 //! The information that drivers query about the files of the folder.
 
-use std::{fs, os::unix::fs::MetadataExt as _, time::UNIX_EPOCH};
+use std::{fs, time::UNIX_EPOCH};
 
 use zerocopy::IntoBytes as _;
 
@@ -13,6 +13,7 @@ use crate::{
     ground::{
         NtResult, NtStatus,
         abi::{FileBasic, FileStandard, IoStatusBlock},
+        host,
     },
     services::{
         managers::create_parameters::CreateParameters,
@@ -86,7 +87,7 @@ fn information(file: &OpenFile, name: &str, kind: u32) -> NtResult<Vec<u8>> {
             };
             value.as_bytes().to_vec()
         }
-        class::INTERNAL => metadata.ino().to_le_bytes().to_vec(),
+        class::INTERNAL => host::file_number(&file.path, &metadata).to_le_bytes().to_vec(),
         class::EXTENDED_ATTRIBUTES | class::ALIGNMENT => vec![0; 4],
         class::ACCESS => {
             let rights = CreateParameters::new(file.access, [0; 2], 0, 0).access;

@@ -21,7 +21,7 @@ use crate::{
         NtResult, NtStatus,
         abi::{DispatcherHeader, FileBasic, FileObject, IoStatusBlock, ObjectAttributesNt},
         arena::Block,
-        memory,
+        host, memory,
         opaque::IoDriverCreateContext,
     },
     services::{
@@ -106,7 +106,8 @@ pub struct OpenFile {
 }
 
 /// Sets the folder that drivers find at `\??\C:`.
-pub fn set_folder(nt: &Ntoskrnl, folder: PathBuf) {
+pub fn set_folder(nt: &Ntoskrnl, folder: &Path) {
+    let folder = host::folder_of_volume(folder);
     nt.state().get::<Files>().folder = Some(folder);
 }
 
@@ -757,7 +758,10 @@ mod tests {
         let at = folder.path();
         fs::create_dir(at.join("Sub")).unwrap();
         fs::write(at.join("Sub/File.txt"), "x").unwrap();
+        #[cfg(unix)]
         std::os::unix::fs::symlink("/", at.join("link")).unwrap();
+        #[cfg(windows)]
+        std::os::windows::fs::symlink_dir("/", at.join("link")).unwrap();
         assert_eq!(resolve(at, r"\sub\FILE.TXT"), Ok(at.join("Sub/File.txt")));
         assert_eq!(resolve(at, r"\sub\new"), Ok(at.join("Sub/new")));
         assert_eq!(resolve(at, r"\\sub\\"), Ok(at.join("Sub")));

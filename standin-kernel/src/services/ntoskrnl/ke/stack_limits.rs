@@ -62,7 +62,7 @@ fn expand_by(
     let call = || {
         context.call_driver(what, routine.0, [parameter.0]);
     };
-    context.stack().with_room(size, call).map_err(|reason| match reason {
+    context.stacks().with_room(context.stack(), size, call).map_err(|reason| match reason {
         NoRoom::Range => STACK_OVERFLOW,
         NoRoom::Memory => NtStatus::NO_MEMORY,
     })

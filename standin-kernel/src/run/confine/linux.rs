@@ -8,7 +8,8 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    path::{Path, PathBuf},
+    os::unix,
+    path::Path,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -19,7 +20,7 @@ use landlock::{
 use nix::{
     libc,
     sys::{prctl, signal::Signal},
-    unistd::{Pid, dup2_stdin, getppid},
+    unistd::dup2_stdin,
 };
 use seccompiler::{
     BpfProgram, SeccompAction,
@@ -29,45 +30,8 @@ use seccompiler::{
 };
 use syscalls::Sysno;
 
-use super::config::RunConfig;
-use crate::ground::{loader::symbol_files, signals, system_calls};
-
-/// Permanently confines this process to the rights that it needs to load an image.
-///
-/// From now on, it can read only the image, its PDB and this program, which is enough for
-/// [`Kernel::load`](crate::Kernel::load), and it ends with its parent process. It must have only
-/// one thread. Returns a sentence for each kind of access that this system cannot prevent.
-///
-/// # Errors
-///
-/// Returns an error if a confinement mechanism that the system provides fails.
-pub fn confine(image: &Path) -> Result<Vec<&'static str>> {
-    let confinement = Confinement::of_this_system();
-    let files = Files { image, described_by: &[], trace: None, folder: None };
-    confinement.apply(getppid(), files)?;
-    Ok(confinement.missing().collect())
-}
-
-/// The files of a run.
-#[derive(Clone, Copy)]
-pub struct Files<'a> {
-    image: &'a Path,
-    /// The files and folders that describe the image's events.
-    described_by: &'a [PathBuf],
-    trace: Option<&'a Path>,
-    folder: Option<&'a Path>,
-}
-
-impl<'a> From<&'a RunConfig> for Files<'a> {
-    fn from(run: &'a RunConfig) -> Self {
-        Self {
-            image: &run.image,
-            described_by: &run.formats,
-            trace: Some(&run.etl),
-            folder: run.folder.as_deref(),
-        }
-    }
-}
+use super::files::Files;
+use crate::ground::{host, loader::symbol_files};
 
 /// The confinement mechanisms that the system provides.
 #[derive(Clone, Copy)]
@@ -101,18 +65,23 @@ impl Confinement {
         missing.into_iter().filter(|(found, _)| !found).map(|(_, sentence)| sentence)
     }
 
+    /// Returns this process's parent.
+    pub fn parent() -> u32 {
+        unix::process::parent_id()
+    }
+
     /// Confines this process to its files as far as the system can. The process must have only one
     /// thread, and `parent` must be its parent.
-    pub fn apply(self, parent: Pid, files: Files<'_>) -> Result<()> {
+    pub fn apply(self, parent: u32, files: Files<'_>) -> Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL).context("cannot end with the parent process")?;
-        ensure!(getppid() == parent, "the parent process has ended");
+        ensure!(unix::process::parent_id() == parent, "the parent process has ended");
         self.close_files()?;
         if self.has_landlock {
             restrict_files(files)?;
         }
         if self.has_seccomp {
-            signals::watch();
-            system_calls::report_refused();
+            host::watch();
+            host::report_refused();
             let process = u64::from(std::process::id());
             for filter in filters(process, files.folder.is_some())? {
                 apply_filter(&filter)?;
@@ -241,8 +210,7 @@ const OF_TERMINALS: [u64; 2] = [libc::TCGETS, libc::TIOCGWINSZ];
 
 /// `prctl`s that affect only this thread: its name, system calls in images, and the names of
 /// mappings.
-const OF_THREADS: [libc::c_int; 3] =
-    [libc::PR_SET_NAME, system_calls::SET_DISPATCH, libc::PR_SET_VMA];
+const OF_THREADS: [libc::c_int; 3] = [libc::PR_SET_NAME, host::SET_DISPATCH, libc::PR_SET_VMA];
 
 /// `fcntl`s that query the properties of any descriptor.
 const OF_DESCRIPTORS: [libc::c_int; 2] = [libc::F_GETFD, libc::F_GETFL];

@@ -9,12 +9,14 @@
 use std::{
     arch::asm,
     cell::Cell,
+    mem::MaybeUninit,
     ops::Range,
     ptr,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use nix::{
@@ -22,10 +24,15 @@ use nix::{
     sys::signal::{self, SaFlags, SigAction, SigHandler, SigSet, Signal},
 };
 
-use super::{copy, flight, system_calls, unwind::Registers as General};
+use super::code;
+use crate::ground::{
+    copy, flight,
+    host::fault::{ALIGNMENT_CHECK, CLEAR_FLAGS, Divert, Fault, Resume, Trap},
+    unwind::Registers as General,
+};
 
 /// The signal that [`Interruption`] sends to a thread.
-pub const INTERRUPT: Signal = Signal::SIGVTALRM;
+const INTERRUPT: Signal = Signal::SIGVTALRM;
 
 /// The signals of processor faults, and [`INTERRUPT`].
 const SIGNALS: [Signal; 7] = [
@@ -38,13 +45,6 @@ const SIGNALS: [Signal; 7] = [
     INTERRUPT,
 ];
 
-/// The flags that the calling convention requires to be clear. Code outside drivers cannot run
-/// while one is set: single step, direction, nested task and alignment check.
-pub const CLEAR_FLAGS: u32 = 1 << 8 | DIRECTION | 1 << 14 | ALIGNMENT_CHECK;
-/// The direction flag.
-pub const DIRECTION: u32 = 1 << 10;
-const ALIGNMENT_CHECK: u32 = 1 << 18;
-
 /// The selectors of 32-bit and 64-bit code.
 const CODE_32: u64 = 0x23;
 const CODE_64: u64 = 0x33;
@@ -52,65 +52,19 @@ const CODE_64: u64 = 0x33;
 /// The previously installed handlers, in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[SigAction; SIGNALS.len()]> = OnceLock::new();
 
-/// A fault, as the processor reports it.
-#[derive(Clone, Copy)]
-pub struct Trap {
-    /// The signal's number.
-    pub signal: libc::c_int,
-    /// The address of the instruction, and the other registers there.
-    pub registers: General,
-    /// The address that could not be accessed.
-    pub address: u64,
-    /// The processor's error code: bit 1 for a write, bit 4 for a fetch.
-    pub error: u64,
-    /// The number of the processor's exception.
-    pub exception: u64,
-    /// The processor's flags.
-    pub flags: u64,
-    /// Set if the processor was not in 64-bit mode.
-    pub is_32_bit: bool,
-    /// The number of the system call that the confinement of this process refused.
-    pub refused: Option<u64>,
-}
-
-/// The exceptions for accesses to noncanonical addresses: the first for accesses through the stack
-/// registers; the second for other accesses, and for instructions that are not allowed.
+/// The processor's exceptions. The stack fault and the general-protection fault are accesses to
+/// noncanonical addresses: the first through the stack registers; the second otherwise, and for
+/// instructions that are not allowed.
+const DEBUG: u64 = 1;
 const STACK_FAULT: u64 = 12;
-pub const GENERAL_PROTECTION: u64 = 13;
-/// The exceptions for a single step and for a breakpoint.
-pub const DEBUG: u64 = 1;
-const BREAKPOINT: u64 = 3;
+const GENERAL_PROTECTION: u64 = 13;
+const X87_FAULT: u64 = 16;
+const ALIGNMENT_FAULT: u64 = 17;
+const SSE_FAULT: u64 = 19;
 
-impl Trap {
-    /// Returns whether the fault is a general-protection fault. Its address is unknown.
-    pub const fn is_protection_fault(&self) -> bool {
-        let is_fault = self.signal != INTERRUPT as libc::c_int && !self.is_system_call();
-        is_fault && matches!(self.exception, STACK_FAULT | GENERAL_PROTECTION)
-    }
-
-    /// Returns whether the instruction makes a system call.
-    pub const fn is_system_call(&self) -> bool {
-        self.signal == Signal::SIGSYS as libc::c_int
-    }
-}
-
-/// The location where a thread continues in order to serve an access by driver code.
-pub struct Diversion {
-    /// The instruction.
-    pub instruction: u64,
-    /// The stack pointer.
-    pub stack: u64,
-    /// The first argument.
-    pub argument: u64,
-}
-
-/// Prepares a thread to serve an access. Runs in the signal handler, so it may only read and write
-/// memory.
-pub type Divert = fn(&Trap) -> Diversion;
-
-/// The routine in which a thread continues after a fault. It never returns to the faulting
-/// instruction.
-pub type Resume = extern "C" fn() -> !;
+/// The bits of a page fault's error code.
+const WRITE: u64 = 1 << 1;
+const FETCH: u64 = 1 << 4;
 
 thread_local! {
     static TRAP: Cell<Option<Trap>> = const { Cell::new(None) };
@@ -141,14 +95,30 @@ impl Interruption {
         Self { thread, requested }
     }
 
-    /// Returns the thread.
-    pub const fn thread(&self) -> libc::pthread_t {
-        self.thread
+    /// Returns the processor time that the thread has used. The thread must not have ended.
+    pub fn processor_time(&self) -> Option<Duration> {
+        let mut clock = 0;
+        // SAFETY: the thread has not ended, and the result is stored in a local.
+        let found = unsafe { libc::pthread_getcpuclockid(self.thread, &raw mut clock) };
+        if found != 0 {
+            return None;
+        }
+        let mut time = MaybeUninit::<libc::timespec>::zeroed();
+        // SAFETY: the result is stored in a local.
+        let read = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
+        if read != 0 {
+            return None;
+        }
+        // SAFETY: zeros are a valid time, and the call has set it.
+        let time = unsafe { time.assume_init() };
+        let seconds = u64::try_from(time.tv_sec).ok()?;
+        Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
     }
 
     /// Makes the thread continue as it would after a fault, if it is running on an interruptible
-    /// stack. The thread must not have ended.
-    pub fn interrupt(&self) {
+    /// stack. The thread must not have ended. Returns `false` if the thread cannot be interrupted
+    /// now although it may be running driver code.
+    pub fn interrupt(&self) -> bool {
         self.requested.fetch_add(1, Ordering::AcqRel);
         // SAFETY: the signal has a handler, since threads that can be interrupted install it, and
         // the caller guarantees that the thread has not ended.
@@ -156,6 +126,7 @@ impl Interruption {
         if sent != 0 {
             self.requested.fetch_sub(1, Ordering::AcqRel);
         }
+        true
     }
 
     /// Ends the interruptions of this thread. The thread must have created the [`Interruption`].
@@ -203,15 +174,20 @@ pub fn watch() {
     });
 }
 
-/// Makes this thread continue in `resume` after its first fault, on the stack with the top `top`, a
-/// multiple of 16. While the thread runs on one of the stacks `interruptible`, [`Interruption`]
-/// also makes it continue in `resume`, and after a fault, it continues at the location that
-/// `divert` returns.
-pub fn resume_at(top: u64, resume: Resume, interruptible: &[Range<u64>; 2], divert: Divert) {
+/// Makes this thread continue in `resume` after its first fault, on the stack with the addresses
+/// `stack`, whose end is a multiple of 16. While the thread runs on one of the stacks
+/// `interruptible`, [`Interruption`] also makes it continue in `resume`, and after a fault, it
+/// continues at the location that `divert` returns.
+pub fn resume_at(
+    stack: &Range<u64>,
+    resume: Resume,
+    interruptible: &[Range<u64>; 2],
+    divert: Divert,
+) {
     DIVERT.set(Some(divert));
     let bounds = |range: &Range<u64>| (range.start, range.end.saturating_sub(1));
     INTERRUPTIBLE.set(interruptible.each_ref().map(bounds));
-    RESUME.set(Some((top, resume)));
+    RESUME.set(Some((stack.end, resume)));
     watch();
 }
 
@@ -313,13 +289,12 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     // SAFETY: the system passes the signal's information.
     let info = unsafe { &mut *info };
     let is_foreign_call =
-        signal == Signal::SIGSYS as libc::c_int && !system_calls::is_reported(info.si_code);
+        signal == Signal::SIGSYS as libc::c_int && !code::is_reported(info.si_code);
     if (signal == INTERRUPT as libc::c_int && !is_interrupt) || is_foreign_call {
         leave_to_others(signal, info, context);
         return;
     }
-    let is_refused =
-        signal == Signal::SIGSYS as libc::c_int && info.si_code == system_calls::REFUSED;
+    let is_refused = signal == Signal::SIGSYS as libc::c_int && info.si_code == code::REFUSED;
     if is_refused && (!is_on_driver_stack || TRAP.get().is_some()) {
         // If the driver has left its stack, the caller is unknown. It may be a library that can do
         // without the call.
@@ -342,8 +317,8 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     let trap = trap_of(signal, is_interrupt, info, registers);
     // The calling convention requires these flags to be clear, but the driver may have set them.
     *register(registers, libc::REG_EFL) &= !u64::from(CLEAR_FLAGS);
-    let is_fault = !is_interrupt && !trap.is_system_call() && !trap.is_32_bit;
-    if let Some(divert) = DIVERT.get().filter(|_| is_fault && is_on_driver_stack) {
+    let is_served = trap.fault.is_served() && is_on_driver_stack;
+    if let Some(divert) = DIVERT.get().filter(|_| is_served) {
         let to = divert(&trap);
         *register(registers, libc::REG_RDI) = to.argument;
         *register(registers, libc::REG_RSP) = to.stack;
@@ -351,7 +326,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         return;
     }
     TRAP.set(Some(trap));
-    if trap.is_32_bit {
+    if is_32_bit(registers) {
         // In 32-bit mode, the thread would continue with the low halves of both addresses.
         let selectors = register(registers, libc::REG_CSGSFS);
         *selectors = *selectors & !0xFFFF | CODE_64;
@@ -368,31 +343,47 @@ fn trap_of(
     info: &libc::siginfo_t,
     registers: &mut Registers,
 ) -> Trap {
-    let exception = *register(registers, libc::REG_TRAPNO);
     let mut general = general(registers);
+    let fault = if is_interrupt { Fault::Interruption } else { fault_of(signal, info, registers) };
     let mut address = 0;
-    let is_system_call = signal == Signal::SIGSYS as libc::c_int;
-    let is_refused = is_system_call && info.si_code == system_calls::REFUSED;
-    if is_system_call {
+    match fault {
+        Fault::Interruption => {}
         // RIP points past the system call instruction. All such instructions are two bytes long.
-        general.rip = general.rip.wrapping_sub(2);
-    } else if !is_interrupt {
+        Fault::SystemCall | Fault::RefusedCall(_) => general.rip = general.rip.wrapping_sub(2),
         // SAFETY: the information is about a fault, so it has an address.
-        address = unsafe { info.si_addr() }.addr() as u64;
+        _ => address = unsafe { info.si_addr() }.addr() as u64,
     }
-    if signal == Signal::SIGTRAP as libc::c_int && exception == BREAKPOINT {
+    if fault == Fault::Breakpoint {
         // RIP points past the breakpoint instruction, which is one byte long as compilers emit it.
         general.rip = general.rip.wrapping_sub(1);
     }
-    Trap {
-        signal,
-        registers: general,
-        address,
-        error: *register(registers, libc::REG_ERR),
-        exception,
-        flags: *register(registers, libc::REG_EFL),
-        is_32_bit: *register(registers, libc::REG_CSGSFS) & 0xFFFF == CODE_32,
-        refused: is_refused.then_some(general.general[0]),
+    Trap { fault, registers: general, address, flags: *register(registers, libc::REG_EFL) }
+}
+
+fn is_32_bit(registers: &mut Registers) -> bool {
+    *register(registers, libc::REG_CSGSFS) & 0xFFFF == CODE_32
+}
+
+/// Returns the kind of the fault that a signal reports.
+fn fault_of(signal: libc::c_int, info: &libc::siginfo_t, registers: &mut Registers) -> Fault {
+    let exception = *register(registers, libc::REG_TRAPNO);
+    let error = *register(registers, libc::REG_ERR);
+    match signal {
+        libc::SIGSYS if info.si_code == code::REFUSED => {
+            Fault::RefusedCall(*register(registers, libc::REG_RAX))
+        }
+        _ if is_32_bit(registers) => Fault::Not64Bit,
+        libc::SIGSYS => Fault::SystemCall,
+        libc::SIGILL => Fault::Illegal,
+        libc::SIGFPE if matches!(exception, X87_FAULT | SSE_FAULT) => Fault::FloatingPoint,
+        libc::SIGFPE => Fault::Arithmetic,
+        libc::SIGTRAP if exception == DEBUG => Fault::SingleStep,
+        libc::SIGTRAP => Fault::Breakpoint,
+        libc::SIGBUS if exception == ALIGNMENT_FAULT => Fault::Alignment,
+        _ if matches!(exception, STACK_FAULT | GENERAL_PROTECTION) => Fault::Protection,
+        _ if error & FETCH != 0 => Fault::Fetch,
+        _ if error & WRITE != 0 => Fault::Write,
+        _ => Fault::Read,
     }
 }
 
@@ -414,8 +405,6 @@ fn leave_to_others(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mu
 
 #[cfg(test)]
 mod tests {
-    use std::mem::MaybeUninit;
-
     use super::*;
 
     /// Returns the information for a signal with this code.

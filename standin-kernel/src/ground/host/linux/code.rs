@@ -1,4 +1,4 @@
-//! System calls by driver code.
+//! The code of images, whose system calls are reported.
 //!
 //! In a Linux process, the instruction `syscall` does not fault: it makes a Linux system call, which
 //! the driver's author did not intend. Linux 5.11 and later can send a signal instead, unless the
@@ -6,21 +6,19 @@
 //! and that range covers everything above them. The kernel's own system calls work as usual.
 
 use std::{
-    ffi::c_void,
-    num::NonZeroUsize,
-    ptr::NonNull,
+    io,
+    ops::Range,
     sync::{
         OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
-use nix::{
-    errno::Errno,
-    libc,
-    sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap},
-};
+use nix::libc;
 use syscalls::Sysno;
+
+use super::memory::Mapping;
+use crate::ground::unwind::Table;
 
 /// The addresses at which images are mapped. Linux and sanitizers choose other addresses.
 const IMAGES: std::ops::Range<u64> = 0x2000_0000_0000..0x3000_0000_0000;
@@ -58,34 +56,61 @@ pub const INSTRUCTIONS: [([u8; 2], &str); 3] =
 
 /// Maps writable memory for an image, if possible at an address where the image's system calls are
 /// reported.
-pub fn map_image(size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
+pub fn map_image(size: usize) -> io::Result<Mapping> {
     // Event data often contains numbers with many zero bytes, which must not look like addresses.
     static NEXT: AtomicU64 = AtomicU64::new(0x0A5C_9E30_0000);
     let length = IMAGES.end - IMAGES.start;
     // A gap between two images makes an access past the end of an image fault.
-    let space = (size.get() as u64).next_multiple_of(STEP) + STEP;
+    let space = (size as u64).next_multiple_of(STEP) + STEP;
     for _ in 0..TRIES {
         let offset = NEXT.fetch_add(space, Ordering::Relaxed) % length;
-        let wanted = usize::try_from(IMAGES.start + offset).unwrap_or(0);
-        let mapping = map(NonZeroUsize::new(wanted), size)?;
-        if are_reported_at(mapping, size) {
+        let mapping = Mapping::at(IMAGES.start + offset, size)?;
+        // The address may already be in use.
+        if are_reported_at(&mapping) {
             return Ok(mapping);
         }
-        // The address was already in use. SAFETY: nothing uses the mapping yet.
-        let _unmapped = unsafe { munmap(mapping, size.get()) };
     }
-    map(None, size)
+    Mapping::new(size)
 }
 
-fn map(at: Option<NonZeroUsize>, size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
-    let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-    // SAFETY: a fresh anonymous mapping aliases nothing.
-    unsafe { mmap_anonymous(at, size, protection, MapFlags::MAP_PRIVATE) }
+fn are_reported_at(mapping: &Mapping) -> bool {
+    let start = mapping.address();
+    IMAGES.contains(&start) && start + mapping.size() as u64 <= IMAGES.end
 }
 
-fn are_reported_at(mapping: NonNull<c_void>, size: NonZeroUsize) -> bool {
-    let start = mapping.addr().get() as u64;
-    IMAGES.contains(&start) && start + size.get() as u64 <= IMAGES.end
+/// The instructions of an image that the host has replaced. This host replaces none.
+pub struct Replaced;
+
+/// Replaces the instructions of an image that the host cannot report as faults. `sections` are the
+/// offsets of its code.
+pub const fn replace_instructions(
+    _image: &mut [u8],
+    _base: u64,
+    _functions: &Table,
+    _sections: &[Range<usize>],
+) -> Replaced {
+    Replaced
+}
+
+/// Restores the replaced instructions in code that was read at an address.
+pub const fn restore(_address: u64, _code: &mut [u8]) {}
+
+/// Returns whether an image's code contains the bytes of an instruction that makes a system call.
+pub fn has_system_calls(image: &[u8], _functions: &Table, sections: &[Range<usize>]) -> bool {
+    let mut code = sections.iter().filter_map(|section| image.get(section.clone()));
+    code.any(|code| {
+        let mut pairs = code.windows(2);
+        pairs.any(|two| INSTRUCTIONS.iter().any(|(instruction, _)| instruction == two))
+    })
+}
+
+/// Returns the reason that this host executes an instruction in an image that makes a system call,
+/// if it does.
+pub fn unreported_calls() -> Option<&'static str> {
+    (!are_reported()).then_some(
+        "this system cannot report such an instruction and would make the call (Linux 5.11 or \
+         later and a position-independent program can)",
+    )
 }
 
 /// The environment variable that lets drivers make system calls if its value is `made`, as on Linux
@@ -93,7 +118,7 @@ fn are_reported_at(mapping: NonNull<c_void>, size: NonZeroUsize) -> bool {
 const SETTING: &str = "WDK_ETW_SYSTEM_CALLS";
 
 /// Returns whether system calls by images are reported as faults in this process.
-pub fn are_reported() -> bool {
+fn are_reported() -> bool {
     static SUPPORTED: OnceLock<bool> = OnceLock::new();
     *SUPPORTED.get_or_init(|| {
         if std::env::var_os(SETTING).is_some_and(|value| value == "made") {
@@ -107,7 +132,7 @@ pub fn are_reported() -> bool {
 }
 
 /// Returns the name of a system call, or a phrase with its number.
-pub fn name(number: u64) -> String {
+pub fn call_name(number: u64) -> String {
     let known = usize::try_from(number).ok().and_then(Sysno::new);
     known.map_or_else(|| format!("with the number {number}"), |call| format!("`{call}`"))
 }
@@ -133,13 +158,8 @@ mod tests {
 
     #[test]
     fn images_are_mapped_where_their_system_calls_are_reported() {
-        let size = NonZeroUsize::new(0x5000).unwrap();
-        let mappings: Vec<_> = (0..3).map(|_| map_image(size).unwrap()).collect();
-        for mapping in mappings {
-            assert!(are_reported_at(mapping, size));
-            // SAFETY: nothing uses it.
-            unsafe { munmap(mapping, size.get()) }.unwrap();
-        }
+        let mappings: Vec<_> = (0..3).map(|_| map_image(0x5000).unwrap()).collect();
+        assert!(mappings.iter().all(are_reported_at));
     }
 
     #[test]

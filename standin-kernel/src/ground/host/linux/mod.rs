@@ -1,0 +1,9 @@
+//! The stand-in kernel's host on Linux.
+
+pub mod code;
+pub mod faults;
+pub mod files;
+pub mod memory;
+#[cfg(feature = "run")]
+pub mod process;
+pub mod thread;
