@@ -101,7 +101,7 @@ impl Logs {
     pub fn add(&mut self, row: &Row) -> Result<(), ExportError> {
         let event = &row.event;
         let mut span = None;
-        match Part::of(event) {
+        match Part::from_event(event) {
             Some(Part::Start(key)) => {
                 span = Some(self.next);
                 let (time, name) = (event.time, row.name());
