@@ -49,8 +49,8 @@ fn table_of_stages(text: &str) -> Result<String, Box<dyn Error>> {
             continue;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [leg, name, minutes, risky, script, _] = words.as_slice() else {
-            return Err(format!("stages.txt:{}: expected six words", number + 1).into());
+        let [leg, name, minutes, risky, script, _, _] = words.as_slice() else {
+            return Err(format!("stages.txt:{}: expected seven words", number + 1).into());
         };
         let (minutes, risky): (u32, u8) = (minutes.parse()?, risky.parse()?);
         writeln!(

@@ -54,8 +54,10 @@ struct Line {
 const STAGES: &[Line] = include!(concat!(env!("OUT_DIR"), "/stages.rs"));
 
 /// The stages that need the driver, which the `install` stage installs.
-const NEED_DRIVER: [&str; 9] =
-    ["scenarios", "recipes", "boot", "booted", "decode", "probe", "probe-2", "probe-3", "probe-4"];
+const NEED_DRIVER: [&str; 10] = [
+    "trace", "scenarios", "recipes", "boot", "booted", "decode", "probe", "probe-2", "probe-3",
+    "probe-4",
+];
 
 /// Returns the names of all stages.
 #[must_use]

@@ -228,7 +228,7 @@ mod tests {
         let text = workflow("windows.yml");
         let stages: Vec<&str> =
             steps(&text).into_iter().filter(|step| step.contains(" -Out out/")).collect();
-        assert_eq!(stages.len(), 9);
+        assert_eq!(stages.len(), 10);
         let condition = "\n        if: ${{ !cancelled() && steps.kit.outcome == 'success'";
         for step in stages {
             assert!(step.contains(condition), "{step}");
