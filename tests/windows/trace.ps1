@@ -21,7 +21,9 @@ Invoke-Stage 'trace' $Kit $Out {
         Skip-Stage $Stage 'the kit names no provider, or has no program that decodes traces'
         return
     }
-    $recipes = ConvertFrom-Json ([IO.File]::ReadAllText((Join-Path $Stage.Kit 'recipes.json')))
+    $path = Join-Path $Stage.Kit 'recipes.json'
+    $recipes = $null
+    if (Test-Path -LiteralPath $path) { $recipes = ConvertFrom-Json ([IO.File]::ReadAllText($path)) }
     $decode = "$($tracer.Arguments) --json --provider $provider"
     $session = 'wdk-etw-trace'
     $trace = Join-Path $Stage.Folder 'trace.etl'

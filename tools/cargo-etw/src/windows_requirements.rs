@@ -102,7 +102,7 @@ fn wdk(machine: &dyn Machine) -> (Option<String>, String) {
     let with_wdk = versions.iter().rev().find(|version| has_wdk(version));
     // Without the variable, wdk-build takes the newest SDK.
     let chosen = machine.variable("Version_Number");
-    let used = chosen.as_ref().or(versions.last());
+    let used = chosen.as_ref().or_else(|| versions.last());
     match (used, with_wdk) {
         (Some(used), _) if has_wdk(used) => {
             (Some(format!("{used} in {}", root.display())), String::new())

@@ -242,8 +242,12 @@ mod tests {
         let all = steps(&text);
         let place = |word: &str| all.iter().position(|step| step.contains(word)).unwrap();
         let is_kept = |step: &&str| step.contains("upload-artifact") && step.contains("path: out");
-        for stage in ["install", "scenarios", "recipes", "probe", "uninstall"] {
-            let before = place(&format!("run: kit/stages/{stage}.ps1")) - 1;
+        for stage in [
+            "tests/windows/hosted/minimal", "kit/stages/install", "kit/stages/trace",
+            "kit/stages/scenarios", "kit/stages/recipes", "kit/stages/decode", "kit/stages/probe",
+            "kit/stages/uninstall",
+        ] {
+            let before = place(&format!("run: {stage}.ps1")) - 1;
             assert!(is_kept(&all[before]), "{stage}");
         }
         // A second upload with the same name must be allowed to replace the first.

@@ -161,7 +161,7 @@ fn an_archive_and_artifacts_in_a_folder_are_read() {
     pack.current_dir(day.0.path()).args(["-m", "zipfile", "-c"]).arg(&archive).arg("plain/");
     run_quietly(&mut pack).unwrap();
     let folder = unpacked(&archive).unwrap();
-    assert_eq!(runs(&folder), [folder.clone()]);
+    assert_eq!(runs(&folder), std::slice::from_ref(&folder));
     let results = Results::read(&folder, &kit::stages().unwrap(), &[]);
     assert_eq!(results.path[0].outcome, "passed");
     files::remove_dir_all(&folder).unwrap();
