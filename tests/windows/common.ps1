@@ -4,7 +4,8 @@
 # They have not run on Windows yet; their syntax is checked on Linux.
 #
 # A stage is called as: STAGE.ps1 -Kit FOLDER -Out FOLDER. It writes its files and, last,
-# result.json to OUT\STAGE. Exit codes: 0 passed or skipped, 1 failed, 3010 restart needed.
+# result.json to OUT\STAGE. Exit codes: 0 passed, skipped or (of evidence) differs, 1 failed, 3010
+# restart needed.
 
 Set-StrictMode -Version 2
 $ErrorActionPreference = 'Stop'
@@ -27,14 +28,21 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
         Checks = New-Object Collections.ArrayList
         SkipReason = $null
         Restart = $false
+        # Whether the checks give evidence, so that what differs does not fail the stage.
+        Evidence = $false
     }
     $started = Get-Date
     $failure = $null
+    $isEvidence = $false
+    # If the stage is ended, the next one's logs have what this one left.
+    Save-WindowsLogs $stage 'before'
     try {
         $text = [IO.File]::ReadAllText((Join-Path $stage.Kit 'wdk-etw-kit.json'))
         $stage.Plan = ConvertFrom-Json $text
         $slowness = Get-Value $stage.Plan 'slowness'
         if ($slowness) { $stage.Slowness = [int] $slowness }
+        $stage.Evidence = Test-Evidence $stage
+        $isEvidence = $stage.Evidence
         $off = Get-VerifierOff $stage $Out
         if (-not $off) {
             & $Body $stage
@@ -46,7 +54,16 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
     } catch {
         $failure = "$($_.Exception.Message) ($($_.InvocationInfo.ScriptName):$($_.InvocationInfo.ScriptLineNumber))"
     }
-    $failed = @($stage.Checks | Where-Object { -not $_.passed })
+    $evidence = Get-Value $stage.Plan 'evidence'
+    $isStrict = [bool] (Get-Value $evidence 'strict')
+    # Differences that were looked at are expected.
+    $known = @(Get-Value $evidence 'looked_at')
+    $failed = @($stage.Checks | Where-Object {
+        -not $_.passed -and -not ($_.evidence -and $known -contains "$Name | $($_.name) | $($_.got)")
+    })
+    $gates = @($failed | Where-Object { $isStrict -or -not $_.evidence })
+    $isFailed = $gates.Count -gt 0 -or ($failure -and ($isStrict -or -not $isEvidence))
+    $notAsked = $failure
     if ($failed.Count -gt 0 -and -not $failure) {
         $names = ($failed | ForEach-Object { $_.name }) -join ', '
         $failure = "$($failed.Count) of $($stage.Checks.Count) checks failed: $names"
@@ -54,25 +71,64 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
     $status = 'passed'
     $reason = $null
     if ($failure) {
-        $status = 'failed'
+        $status = 'differs'
+        if ($isFailed) { $status = 'failed' }
         $reason = $failure
     } elseif ($stage.SkipReason) {
         $status = 'skipped'
         $reason = $stage.SkipReason
     }
+    $kind = 'path'
+    if ($isEvidence) { $kind = 'evidence' }
     $result = @{
         stage = $Name
+        kind = $kind
         status = $status
         reason = $reason
+        # The error that ended the stage before all checks were made.
+        error = $notAsked
         reboot = [bool] $stage.Restart
         checks = [object[]] $stage.Checks.ToArray()
         seconds = [int] ((Get-Date) - $started).TotalSeconds
     }
     Write-Json (Join-Path $stage.Folder 'result.json') $result
+    Save-WindowsLogs $stage 'after'
     Write-Host "$Name`: $status $reason"
     if ($status -eq 'failed') { exit 1 }
     if ($stage.Restart) { exit $RestartNeeded }
     exit 0
+}
+
+# Returns whether a stage gives evidence, so that what differs is only reported. Only hosted runs have
+# evidence; a stage that the plan does not list is evidence, too.
+function Test-Evidence($Stage) {
+    if (-not (Get-Value $Stage.Plan 'evidence')) { return $false }
+    foreach ($planned in $Stage.Plan.stages) {
+        if ($planned.leg -eq $Stage.Leg -and $planned.name -eq $Stage.Name) { return $planned.kind -ne 'path' }
+    }
+    return $true
+}
+
+# Saves Windows' logs about drivers in the stage's folder. A log that cannot be saved is left out: it must
+# not hide the stage's own result.
+function Save-WindowsLogs($Stage, [string] $When) {
+    $folder = Join-Path $Stage.Folder "windows-$When"
+    try {
+        New-Item -ItemType Directory -Force -Path $folder | Out-Null
+        $setup = Join-Path $env:SystemRoot 'INF\setupapi.dev.log'
+        if (Test-Path -LiteralPath $setup) { Copy-Item -LiteralPath $setup -Destination $folder }
+    } catch { Write-Host "  setupapi.dev.log: $($_.Exception.Message)" }
+    $programs = @(
+        @('code-integrity', 'wevtutil.exe', "epl Microsoft-Windows-CodeIntegrity/Operational `"$folder\code-integrity.evtx`" /ow:true"),
+        @('system', 'wevtutil.exe', "epl System `"$folder\system.evtx`" /ow:true /q:*[System[TimeCreated[timediff(@SystemTime)<=3600000]]]"),
+        @('drivers', 'pnputil.exe', '/enum-drivers'),
+        @('loaded', 'driverquery.exe', '/v')
+    )
+    foreach ($program in $programs) {
+        try {
+            [void] (Invoke-Program $Stage "windows-$When\$($program[0])" $program[1] $program[2] 20)
+        } catch { Write-Host "  $($program[0]): $($_.Exception.Message)" }
+    }
 }
 
 # Returns the driver that a stage uses.
@@ -154,7 +210,7 @@ function Restart-Devices($Stage, $Driver) {
     $number = 0
     foreach ($device in Get-Devices $Driver.hardware_id) {
         $number += 1
-        [void] (Invoke-Checked $Stage "restart-$($Driver.service)-$number" 'pnputil.exe' "/restart-device `"$($device.InstanceId)`"" 120)
+        [void] (Invoke-Pnputil $Stage "restart-$($Driver.service)-$number" 'pnputil.exe' "/restart-device `"$($device.InstanceId)`"" 120)
     }
 }
 
@@ -196,7 +252,7 @@ function Skip-Stage($Stage, [string] $Reason) {
 # Records a check. Without a verdict, it passes if both values have the same text.
 function Add-Check($Stage, [string] $Name, $Expected, $Got, $Passed = $null) {
     if ($null -eq $Passed) { $Passed = "$Expected" -eq "$Got" }
-    $check = @{ name = $Name; expected = "$Expected"; got = "$Got"; passed = [bool] $Passed }
+    $check = @{ name = $Name; expected = "$Expected"; got = "$Got"; passed = [bool] $Passed; evidence = $Stage.Evidence }
     [void] $Stage.Checks.Add($check)
     $mark = 'FAIL'
     if ($check.passed) { $mark = 'pass' }
@@ -240,6 +296,20 @@ function Invoke-Program($Stage, [string] $Log, [string] $File, [string] $Argumen
 function Invoke-Checked($Stage, [string] $Log, [string] $File, [string] $Arguments = '', [int] $Seconds = 300) {
     $ran = Invoke-Program $Stage $Log $File $Arguments $Seconds
     Add-Check $Stage "exit code of $Log" 0 $ran.Code
+    return $ran
+}
+
+# Runs pnputil, which succeeds with several codes: 259 (ERROR_NO_MORE_ITEMS) if the package is staged and no
+# present device needs it, 1641 and 3010 (ERROR_SUCCESS_REBOOT_*) if Windows must be restarted.
+function Invoke-Pnputil($Stage, [string] $Log, [string] $File, [string] $Arguments, [int] $Seconds = 300) {
+    $ran = Invoke-Program $Stage $Log $File $Arguments $Seconds
+    Add-Check $Stage "exit code of $Log" '0, 259, 1641 or 3010' $ran.Code (0, 259, 1641, 3010 -contains $ran.Code)
+    if ($ran.Code -eq 259) { Write-Host "  $Log`: the package is in the driver store; no present device needs it" }
+    if (1641, 3010 -contains $ran.Code) {
+        Write-Host "  $Log`: Windows must be restarted"
+        # A machine that cannot restart goes on, and the next check shows what is missing.
+        if (-not $env:WDK_ETW_NO_RESTART) { $Stage.Restart = $true }
+    }
     return $ran
 }
 
@@ -311,17 +381,17 @@ function Install-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     $inf = Join-Path $Folder $Driver.inf
     $client = Get-Client $Stage
     if ($client -and $Driver.service -eq $Stage.Plan.driver.service) {
-        return Invoke-Checked $Stage $Log $client "install `"$inf`""
+        return Invoke-Checked $Stage $Log $client "install `"$inf`"" 120
     }
     if (-not $Driver.hardware_id) {
-        return Invoke-Checked $Stage $Log 'powershell.exe' (Get-ServiceArguments $Driver $Folder $inf)
+        return Invoke-Checked $Stage $Log 'powershell.exe' (Get-ServiceArguments $Driver $Folder $inf) 120
     }
     if ($Driver.hardware_id -match '^Root\\') {
         $script = Get-PackageScript $Folder 'device'
         $arguments = "-NoProfile -ExecutionPolicy Bypass -File `"$script`" -Inf `"$inf`" -HardwareId `"$($Driver.hardware_id)`""
-        return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
+        return Invoke-Checked $Stage $Log 'powershell.exe' $arguments 120
     }
-    return Invoke-Checked $Stage $Log 'pnputil.exe' "/add-driver `"$inf`" /install"
+    return Invoke-Pnputil $Stage $Log 'pnputil.exe' "/add-driver `"$inf`" /install" 120
 }
 
 # Removes a driver package and its devices.
@@ -329,34 +399,15 @@ function Uninstall-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     $inf = Join-Path $Folder $Driver.inf
     $client = Get-Client $Stage
     if ($client -and $Driver.service -eq $Stage.Plan.driver.service) {
-        return Invoke-Checked $Stage $Log $client "uninstall `"$inf`""
+        return Invoke-Checked $Stage $Log $client "uninstall `"$inf`"" 120
     }
     if (-not $Driver.hardware_id) {
         $arguments = "$(Get-ServiceArguments $Driver $Folder $inf) -Remove"
-        return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
+        return Invoke-Checked $Stage $Log 'powershell.exe' $arguments 120
     }
     $script = Get-PackageScript $Folder 'uninstall'
     $arguments = "-NoProfile -ExecutionPolicy Bypass -File `"$script`" -Inf `"$inf`" -HardwareId `"$($Driver.hardware_id)`""
-    return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
-}
-
-# Copies the part that Windows has appended to a log since it had a certain length.
-function Copy-LogSince($Stage, [string] $Path, [long] $Since, [string] $Name) {
-    if (-not (Test-Path -LiteralPath $Path)) { return }
-    $stream = [IO.File]::Open($Path, 'Open', 'Read', 'ReadWrite')
-    try {
-        if ($stream.Length -gt $Since) { [void] $stream.Seek($Since, 'Begin') }
-        $copy = [IO.File]::Create((Join-Path $Stage.Folder $Name))
-        try { $stream.CopyTo($copy) } finally { $copy.Dispose() }
-    } finally {
-        $stream.Dispose()
-    }
-}
-
-# Returns the length of a file, or 0 if it does not exist.
-function Get-Length([string] $Path) {
-    if (Test-Path -LiteralPath $Path) { return (Get-Item -LiteralPath $Path).Length }
-    return 0
+    return Invoke-Checked $Stage $Log 'powershell.exe' $arguments 120
 }
 
 # Sends the requests whose events the recipes expect. Each is a list of arguments for the client.

@@ -1,40 +1,46 @@
-# Installs the driver packages one after another, and leaves the first one installed.
+# Installs the driver packages one after another, and leaves the last one installed.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out
 )
 . (Join-Path $PSScriptRoot 'common.ps1')
 
+# Installs a package, checks it, and uninstalls every package but the last one, `package`.
+function Install-AndKeep($Stage, [string] $Name, $Driver, $Accepted) {
+    $folder = Get-KitPath $Stage $Name
+    Import-Certificates $Stage $folder
+    foreach ($file in Get-ChildItem -LiteralPath $folder | Where-Object { '.sys', '.cat' -contains $_.Extension }) {
+        $signature = Get-AuthenticodeSignature -LiteralPath $file.FullName
+        Add-Check $Stage "signature of $Name\$($file.Name)" 'Valid' $signature.Status
+    }
+    $installed = Install-Package $Stage "install-$Name" $Driver $folder
+    $state = Get-DriverState $Driver.service
+    $Accepted[$Name] = @{ code = $installed.Code; state = $state; says = $installed.Text }
+    Add-Check $Stage "driver of $Name" 'Running' $state
+    [void] (Invoke-Program $Stage "query-$Name" 'sc.exe' "query $($Driver.service)")
+    if ($Name -ne 'package') { [void] (Uninstall-Package $Stage "uninstall-$Name" $Driver $folder) }
+}
+
 Invoke-Stage 'install' $Kit $Out {
     param($Stage)
     $driver = $Stage.Plan.driver
-    $setup = Join-Path $env:SystemRoot 'INF\setupapi.dev.log'
-    $since = Get-Length $setup
     # Other packages of the same driver: the WDK's, and the one whose catalog has SHA-256.
     $others = @('package-wdk', 'package-catalog-2' | Where-Object { Test-Path -LiteralPath (Get-KitPath $Stage $_) })
     $accepted = @{}
-    try {
-        foreach ($name in $others + @('package')) {
-            $folder = Get-KitPath $Stage $name
-            Import-Certificates $Stage $folder
-            foreach ($file in Get-ChildItem -LiteralPath $folder | Where-Object { '.sys', '.cat' -contains $_.Extension }) {
-                $signature = Get-AuthenticodeSignature -LiteralPath $file.FullName
-                Add-Check $Stage "signature of $name\$($file.Name)" 'Valid' $signature.Status
-            }
-            $installed = Install-Package $Stage "install-$name" $driver $folder
-            $state = Get-DriverState $driver.service
-            $accepted[$name] = @{ code = $installed.Code; state = $state; says = $installed.Text }
-            Add-Check $Stage "driver of $name" 'Running' $state
-            [void] (Invoke-Program $Stage "query-$name" 'sc.exe' "query $($driver.service)")
-            if ($name -ne 'package') {
-                [void] (Uninstall-Package $Stage "uninstall-$name" $driver $folder)
-            }
+    $isEvidence = $Stage.Evidence
+    foreach ($name in $others + @('package')) {
+        # Only the package that stays installed decides whether the stage fails on a hosted runner.
+        $Stage.Evidence = $isEvidence -or ($name -ne 'package' -and [bool] (Get-Value $Stage.Plan 'evidence'))
+        try {
+            Install-AndKeep $Stage $name $driver $accepted
+        } catch {
+            if (-not $Stage.Evidence) { throw }
+            Add-Check $Stage "$name is installed" 'no error' $_.Exception.Message $false
+        } finally {
+            # Written after each package, so that a crash at the next one leaves it.
+            Write-Json (Join-Path $Stage.Folder 'packages.json') $accepted
+            Save-WindowsLogs $Stage $name
         }
-    } finally {
-        Write-Json (Join-Path $Stage.Folder 'packages.json') $accepted
-        Copy-LogSince $Stage $setup $since 'setupapi.dev.log'
-        $log = Join-Path $Stage.Folder 'code-integrity.evtx'
-        [void] (Invoke-Program $Stage 'code-integrity' 'wevtutil.exe' "epl Microsoft-Windows-CodeIntegrity/Operational `"$log`" /ow:true")
     }
     # Done after the last package, because uninstalling a package removes the settings.
     Enable-FrameworkVerifier $Stage $driver

@@ -22,10 +22,11 @@ function Enable-RulesNow($Stage, [string] $Names) {
 function Set-VolatileFlags($Stage, [string] $Names) {
     # Sets each flag separately, so that a flag that this Windows rejects does not affect the others:
     # special pool (0x1), IRQL (0x2), pool tracking (0x8), I/O (0x10), deadlocks (0x20), DMA (0x80),
-    # security (0x100), force pending (0x200), miscellaneous (0x800).
+    # security (0x100), force pending (0x200), IRP logging (0x400), miscellaneous (0x800). Windows Server
+    # 2022 accepts 0x20, 0x80, 0x200, 0x400 and 0x4, which is left out: it makes allocations fail at random.
     $taken = @()
     $mask = 0
-    foreach ($flag in 0x1, 0x2, 0x8, 0x10, 0x20, 0x80, 0x100, 0x200, 0x800) {
+    foreach ($flag in 0x1, 0x2, 0x8, 0x10, 0x20, 0x80, 0x100, 0x200, 0x400, 0x800) {
         $text = '0x{0:x}' -f $flag
         $set = Invoke-Program $Stage "volatile-$text" 'verifier.exe' "/volatile /flags $text"
         if ($set.Code -eq $Done) {

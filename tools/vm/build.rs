@@ -49,13 +49,13 @@ fn table_of_stages(text: &str) -> Result<String, Box<dyn Error>> {
             continue;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [leg, name, minutes, risky, script, _] = words.as_slice() else {
-            return Err(format!("stages.txt:{}: expected six words", number + 1).into());
+        let [leg, name, minutes, risky, script, _, kind] = words.as_slice() else {
+            return Err(format!("stages.txt:{}: expected seven words", number + 1).into());
         };
         let (minutes, risky): (u32, u8) = (minutes.parse()?, risky.parse()?);
         writeln!(
             table,
-            "    Line {{ leg: {leg:?}, name: {name:?}, minutes: {minutes}, is_risky: {}, script: {script:?} }},",
+            "    Line {{ leg: {leg:?}, name: {name:?}, minutes: {minutes}, is_risky: {}, script: {script:?}, kind: {kind:?} }},",
             risky == 1
         )?;
     }

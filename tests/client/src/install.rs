@@ -9,7 +9,8 @@ use std::{
 use etw_sample_interface::HARDWARE_ID;
 use etw_session::{error::Win32Error, process, wide::wide};
 use windows_sys::Win32::Devices::DeviceAndDriverInstallation::{
-    DiUninstallDriverW, INSTALLFLAG_FORCE, UpdateDriverForPlugAndPlayDevicesW,
+    DiUninstallDriverW, INSTALLFLAG_FORCE, INSTALLFLAG_NONINTERACTIVE, SetupSetNonInteractiveMode,
+    UpdateDriverForPlugAndPlayDevicesW,
 };
 
 use crate::{
@@ -20,9 +21,17 @@ use crate::{
 /// True if Windows must be restarted to complete the change.
 pub struct Restart(pub bool);
 
+/// Makes the setup functions fail where they would show a dialog: nobody may be there to answer it,
+/// and the error says more than the question.
+fn never_ask() {
+    // SAFETY: the call has no preconditions. The result is the previous mode.
+    unsafe { SetupSetNonInteractiveMode(1) };
+}
+
 /// Installs the driver package and creates the device if it does not exist.
 pub fn install(inf: &Path) -> Result<Restart, Failure> {
     process::require_windows()?;
+    never_ask();
     let inf = wide(absolute(inf)?);
     install_with(HARDWARE_ID, &inf, update)
 }
@@ -59,7 +68,7 @@ fn update(hardware_id: &str, inf: &[u16]) -> Result<Restart, Win32Error> {
             ptr::null_mut(),
             hardware_id.as_ptr(),
             inf.as_ptr(),
-            INSTALLFLAG_FORCE,
+            INSTALLFLAG_FORCE | INSTALLFLAG_NONINTERACTIVE,
             &raw mut restart,
         )
     };
@@ -70,6 +79,7 @@ fn update(hardware_id: &str, inf: &[u16]) -> Result<Restart, Win32Error> {
 /// Removes the devices, including those that are not present, and the driver package.
 pub fn uninstall(inf: &Path) -> Result<Restart, Failure> {
     process::require_windows()?;
+    never_ask();
     let inf = absolute(inf)?;
     let folder = windows_infs();
     let devices = Devices::find(HARDWARE_ID, Search::All)?;

@@ -7,6 +7,7 @@
 //! for each system.
 
 mod answers;
+mod compare;
 mod document;
 mod file;
 mod host;
@@ -17,10 +18,9 @@ mod stage;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod stand_in;
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub use crate::stand_in::StandIn;
 pub use crate::{
     answers::{Answer, Answers, System, Value, Values},
+    compare::compare,
     document::document,
     file::AnswersError,
     host::{Completed, Enabling, Host, Recorded, SessionPlan, Thread},
@@ -28,3 +28,5 @@ pub use crate::{
     probe::Probe,
     run::{ask, ask_saving, ask_some},
 };
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub use crate::{compare::proposed_settings, stand_in::StandIn};

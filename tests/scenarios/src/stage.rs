@@ -165,6 +165,15 @@ impl<'a> Stage<'a> {
         Ok(self.host.disallow(session, providers)?)
     }
 
+    /// Notes whether the host accepts an empty disallow list, which no document describes.
+    pub fn try_to_disallow_none(&mut self, session: Session) {
+        let answer = match self.host.disallow(session, &[]) {
+            Ok(()) => "is accepted".to_owned(),
+            Err(error) => format!("is refused: {error}"),
+        };
+        self.note(format!("session {}: an empty disallow list {answer}", session.0));
+    }
+
     pub fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), Failure> {
         Ok(self.host.set_activity(activity)?)
     }

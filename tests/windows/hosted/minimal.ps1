@@ -19,18 +19,15 @@ Invoke-Stage 'minimal' $Kit $Out {
     $script = '-NoProfile -ExecutionPolicy Bypass -File'
     $provider = '7f7a2fd1-1391-5401-f475-6c4e00ed0528'
     $trace = Join-Path $Stage.Folder 'minimal.etl'
-    $setup = Join-Path $env:SystemRoot 'INF\setupapi.dev.log'
-    $since = Get-Length $setup
     Import-Certificates $Stage $folder
     [void] (Invoke-Checked $Stage 'start' 'logman.exe' "create trace wdk-etw-minimal -ow -o `"$trace`" -p `"{$provider}`" 0xffffffff 5 -ets")
     try {
-        [void] (Invoke-Checked $Stage 'install' 'powershell.exe' "$script `"$(Join-Path $folder 'device.ps1')`" $arguments")
+        [void] (Invoke-Checked $Stage 'install' 'powershell.exe' "$script `"$(Join-Path $folder 'device.ps1')`" $arguments" 120)
         Add-Check $Stage 'driver' 'Running' (Get-DriverState $service)
         [void] (Invoke-Program $Stage 'query' 'sc.exe' "query $service")
     } finally {
-        [void] (Invoke-Program $Stage 'uninstall' 'powershell.exe' "$script `"$(Join-Path $folder 'uninstall.ps1')`" $arguments")
+        [void] (Invoke-Program $Stage 'uninstall' 'powershell.exe' "$script `"$(Join-Path $folder 'uninstall.ps1')`" $arguments" 120)
         [void] (Invoke-Program $Stage 'stop' 'logman.exe' 'stop wdk-etw-minimal -ets')
-        Copy-LogSince $Stage $setup $since 'setupapi.dev.log'
     }
     Add-Check $Stage 'driver after its removal' 'not running' (Get-DriverState $service) ((Get-DriverState $service) -ne 'Running')
     $events = 0

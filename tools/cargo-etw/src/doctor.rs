@@ -17,7 +17,9 @@ use driver_build::progress::step;
 
 use crate::{
     options::{is_json, message_format},
+    requirement::Requirement,
     selected_driver::{self, SelectedDriver},
+    windows_requirements,
 };
 
 /// The programs that sign packages.
@@ -29,39 +31,6 @@ const SIGNERS: [Program; 2] = [
 /// The crates of windows-drivers-rs.
 const WDK_CRATES: [&str; 6] =
     ["wdk-build", "wdk-sys", "wdk", "wdk-alloc", "wdk-panic", "wdk-macros"];
-
-/// A requirement of the commands.
-struct Requirement {
-    what: &'static str,
-    needed_by: &'static str,
-    /// The version or path found, or `None` if the requirement is not met.
-    found: Option<String>,
-    /// The remedy if the requirement is not met: a command or a sentence.
-    remedy: String,
-    /// True if the commands that need it work partly without it.
-    is_optional: bool,
-}
-
-impl Requirement {
-    fn new(
-        what: &'static str,
-        needed_by: &'static str,
-        found: Option<String>,
-        remedy: &str,
-    ) -> Self {
-        Self { what, needed_by, found, remedy: remedy.to_owned(), is_optional: false }
-    }
-
-    const fn optional(mut self) -> Self {
-        self.is_optional = true;
-        self
-    }
-
-    /// Returns true if a mandatory requirement is not met.
-    const fn is_needed(&self) -> bool {
-        self.found.is_none() && !self.is_optional
-    }
-}
 
 /// Returns the command line.
 pub fn command() -> Command {
@@ -120,6 +89,9 @@ fn machine() -> Vec<Requirement> {
     }
     let git = output_of(Process::new("git").arg("--version"));
     requirements.push(Requirement::new("git", "manifest check", git, &install("git")).optional());
+    if cfg!(windows) {
+        requirements.extend(windows_requirements::list(&windows_requirements::ThisMachine));
+    }
     requirements
 }
 

@@ -16,6 +16,7 @@ mod new;
 mod options;
 mod package;
 mod recipes;
+mod requirement;
 #[cfg(all(target_arch = "x86_64", any(target_os = "linux", windows)))]
 mod run;
 mod selected_driver;
@@ -25,6 +26,7 @@ mod trace;
 mod tracer;
 #[cfg(unix)]
 mod vm;
+mod windows_requirements;
 mod wpp;
 
 use std::{env, ffi::OsString, process::ExitCode};

@@ -43,6 +43,7 @@ const GIB: u64 = 1 << 30;
 /// passed or was skipped, 1 if a stage did not pass, and 3 if the machine hung, was stopped, or ended before
 /// its plan was complete.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 struct Options {
     /// The installation image: Windows 10 22H2, Windows 11 24H2, Windows Server 2022 or 2025, x64, including
     /// evaluation images.
@@ -91,6 +92,10 @@ struct Options {
     /// A folder with other scripts for the stages, such as install.ps1 for the install stage.
     #[arg(long, value_name = "FOLDER")]
     stages: Option<PathBuf>,
+    /// Fail only if the machine, the installation, the trace or the removal fails; the other stages report what
+    /// differs, for `cargo xtask answers` and for people.
+    #[arg(long)]
+    evidence: bool,
     /// Run only this stage, with `install` before it if it needs the driver; can be repeated.
     #[arg(long, value_name = "STAGE", value_parser = PossibleValuesParser::new(kit::stage_names()))]
     only: Vec<String>,
@@ -362,6 +367,7 @@ fn contents(
         package_wdk: options.package_wdk.take(),
         client: options.client.take(),
         stages: options.stages.take(),
+        evidence: options.evidence,
         driver,
     })
 }

@@ -66,8 +66,12 @@ fn refusal(installer: Installer, names: &[&str]) -> Option<String> {
     Some(sentence)
 }
 
-/// Runs apt-get.
-fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
+/// The seconds for which apt-get waits while another program, such as unattended-upgrades, holds
+/// dpkg's lock, instead of failing at once.
+const LOCK_TIMEOUT: &str = "DPkg::Lock::Timeout=300";
+
+/// Returns the command that runs apt-get.
+fn apt(installer: Installer, arguments: &[&str]) -> Command {
     let mut command = if installer == Installer::Root {
         Command::new("apt-get")
     } else {
@@ -76,8 +80,8 @@ fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
         command.args(["--non-interactive", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
         command
     };
-    command.env("DEBIAN_FRONTEND", "noninteractive");
-    run_quietly(command.args(arguments))
+    command.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", LOCK_TIMEOUT]).args(arguments);
+    command
 }
 
 /// Updates the package lists, once per process. Old lists contain versions that are outdated or no
@@ -85,7 +89,7 @@ fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
 fn update(installer: Installer) {
     static UPDATED: OnceLock<()> = OnceLock::new();
     UPDATED.get_or_init(|| {
-        if let Err(error) = apt(installer, &["update"]) {
+        if let Err(error) = run_quietly(&mut apt(installer, &["update"])) {
             eprintln!(
                 "note: using the existing package lists, because they cannot be updated: {error:#}"
             );
@@ -131,7 +135,8 @@ pub fn install(names: &[&str]) -> Result<()> {
     }
     let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
     arguments.extend_from_slice(names);
-    apt(installer, &arguments).with_context(|| format!("cannot install {}", names.join(", ")))
+    run_quietly(&mut apt(installer, &arguments))
+        .with_context(|| format!("cannot install {}", names.join(", ")))
 }
 
 /// Explains that the system's package lists lack these packages.
@@ -233,6 +238,15 @@ mod tests {
         assert!(missing.contains("no apt-get"), "{missing}");
         assert!(!missing.contains("sudo"), "{missing}");
         assert!(missing.contains("rustup"), "{missing}");
+    }
+
+    #[test]
+    fn apt_get_waits_for_a_held_lock() {
+        for installer in [Installer::Root, Installer::Sudo] {
+            let command = apt(installer, &["update"]);
+            let words: Vec<_> = command.get_args().filter_map(|word| word.to_str()).collect();
+            assert!(words.ends_with(&["-o", "DPkg::Lock::Timeout=300", "update"]), "{words:?}");
+        }
     }
 
     #[test]

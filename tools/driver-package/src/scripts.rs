@@ -88,7 +88,7 @@ impl Installed<'_> {
             return (self.script("service.ps1", &service), self.script("service.ps1", &remove));
         }
         let install = self.made().map_or_else(
-            || format!("pnputil /add-driver \"{}\" /install || exit /b 1", self.inf),
+            || format!(include_str!("scripts/pnputil.txt"), inf = self.inf).trim_end().to_owned(),
             |id| self.script("device.ps1", &format!("-HardwareId \"{}\"", in_batch(id))),
         );
         // Hardware IDs contain no commas.
@@ -263,6 +263,25 @@ mod tests {
         // The PowerShell scripts are not templates, so that the files themselves can be checked.
         for name in ["uninstall.ps1", "device.ps1"] {
             assert_eq!(text(name).matches("[Parameter(Mandatory)]").count(), 2);
+        }
+    }
+
+    /// A dialog on a machine without a user would wait forever.
+    #[test]
+    fn no_installation_asks() {
+        let text = |ids: &[String], wanted: &str| {
+            let found = files(ids).into_iter().find(|(name, _)| *name == wanted);
+            found.unwrap().1.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let device = text(&[r"root\Sensor".to_owned()], "device.ps1");
+        assert!(device.contains("NonInteractive = 4;"), "{device}");
+        assert_eq!(device.matches("UpdateDriverForPlugAndPlayDevicesW(IntPtr.Zero,").count(), 1);
+        assert!(device.contains("id, inf, Force | NonInteractive, out restart)"), "{device}");
+        let service = text(&[], "service.ps1");
+        for call in ["DiInstallDriverW", "DiUninstallDriverW"] {
+            let calls = service.matches(&format!("{call}(IntPtr.Zero,")).count();
+            let quiet = format!("SetupSetNonInteractiveMode(true); if ({call}(IntPtr.Zero,");
+            assert_eq!((calls, service.matches(&quiet).count()), (1, 1), "{service}");
         }
     }
 

@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use windows_sys::Win32::{
@@ -26,6 +27,9 @@ use crate::{
 
 /// The function that receives each event on the consumer's thread.
 type Handler = Box<dyn FnMut(&EVENT_RECORD) + Send>;
+
+/// The time limit for a consumer to receive the last events of a session that has stopped.
+const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 /// A running consumer.
 pub struct Consumer {
@@ -114,7 +118,16 @@ impl Consumer {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Detaches from the session. If the session has stopped, waits for its last event.
+    /// Waits up to five seconds until a stopped session has delivered its last event. Windows drops
+    /// the events that it has not delivered when the trace is closed.
+    pub fn finish(&self) {
+        let until = Instant::now() + LAST_EVENTS;
+        while !self.is_over() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Detaches from the session.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! The errors of calls to Windows.
 
-use std::io;
+use std::{io, path::PathBuf};
 
 use windows_sys::Win32::Foundation::{
     ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_NO_SYSTEM_RESOURCES,
@@ -9,7 +9,7 @@ use windows_sys::Win32::Foundation::{
 
 /// A call to a Windows function failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{call} failed: {} (error {code}){}", message(*code), advice(*code))]
+#[error("{call} failed: {} (error {code}, 0x{code:08X}){}", message(*code), advice(*code))]
 pub struct Win32Error {
     /// The name of the function.
     pub call: &'static str,
@@ -36,13 +36,32 @@ impl Win32Error {
     }
 }
 
+/// Returns the code under which the system has a message for an error code. `SetupAPI`'s own codes,
+/// such as 0xE0000247, have none; the `HRESULT`s that stand for them have
+/// (`HRESULT_FROM_SETUPAPI`).
+const fn code_with_message(code: u32) -> u32 {
+    // An application's code (bit 29) of the severity "error".
+    const SETUP_API: u32 = 0xE000_0000;
+    // An HRESULT that means failure, of the facility FACILITY_SETUP.
+    const HRESULT: u32 = 0x8000_0000 | 15 << 16;
+    if code & SETUP_API == SETUP_API { code & 0xFFFF | HRESULT } else { code }
+}
+
 /// Returns the system's message for an error code.
 fn message(code: u32) -> String {
-    let text = io::Error::from_raw_os_error(code.cast_signed()).to_string();
+    let code = code_with_message(code).cast_signed();
+    let text = io::Error::from_raw_os_error(code).to_string();
     // "Access is denied. (os error 5)"
     let text = text.split(" (os error").next().unwrap_or_default();
     text.trim_end_matches(['.', ' ']).to_owned()
 }
+
+/// `ERROR_AUTHENTICODE_TRUST_NOT_ESTABLISHED`
+const SETUP_NOT_TRUSTED: u32 = 0xE000_0242;
+/// `ERROR_DRIVER_STORE_ADD_FAILED`
+const SETUP_NOT_ADDED: u32 = 0xE000_0247;
+/// `ERROR_NO_CATALOG_FOR_OEM_INF`
+const SETUP_NO_CATALOG: u32 = 0xE000_022F;
 
 /// Returns advice for well-known error codes.
 const fn advice(code: u32) -> &'static str {
@@ -55,6 +74,10 @@ const fn advice(code: u32) -> &'static str {
              another name"
         }
         ERROR_WMI_INSTANCE_NOT_FOUND => "; `logman query -ets` lists the running sessions",
+        SETUP_NOT_TRUSTED | SETUP_NOT_ADDED | SETUP_NO_CATALOG => {
+            "; run prepare.cmd of the package, which makes Windows trust its certificate; \
+             %SystemRoot%\\INF\\setupapi.dev.log has the reason"
+        }
         ERROR_NO_SYSTEM_RESOURCES => {
             "; 64 sessions are already running, or eight sessions already enable the provider"
         }
@@ -71,7 +94,36 @@ pub enum SessionError {
     /// The system has no ETW.
     #[error("this is Wine, which has no ETW and loads no drivers: run this on Windows")]
     NotWindows,
+    /// The path of a session's file is relative, and the current folder is unknown.
+    #[error("cannot find the folder of {}: {error}", path.display())]
+    Folder {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
     /// The events could not be written.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_of_the_setup_api_have_the_text_of_their_hresults() {
+        for (code, expected) in [
+            (SETUP_NOT_TRUSTED, 0x800F_0242),
+            (SETUP_NOT_ADDED, 0x800F_0247),
+            (SETUP_NO_CATALOG, 0x800F_022F),
+            (5, 5),
+            (0x8007_0005, 0x8007_0005),
+        ] {
+            assert_eq!(code_with_message(code), expected, "{code:#x}");
+        }
+        let shown = Win32Error { call: "X", code: SETUP_NOT_ADDED }.to_string();
+        assert!(shown.contains("(error 3758096967, 0xE0000247); run prepare.cmd"), "{shown}");
+        assert_eq!(message(0xE000_0247), message(0x800F_0247));
+    }
 }

@@ -59,19 +59,22 @@ pub fn follow(
         ready();
         process::wait(live.seconds, || consumer.is_over() || failure.is_set());
     }
-    // Before the consumer ends, it still receives the events in the session's buffers.
-    let was_over = consumer.is_over();
-    let stopped = session.stop();
+    let stopped = match session.stop() {
+        Ok(counts) => Ok(Some(counts)),
+        // Another program has stopped it.
+        Err(error) if error.code == ERROR_WMI_INSTANCE_NOT_FOUND => Ok(None),
+        Err(error) => Err(error),
+    };
+    // The events in the stopped session's buffers are still on their way.
+    if stopped.is_ok() && !failure.is_set() {
+        consumer.finish();
+    }
     let closed = consumer.close();
     if let (Err(_), Err(error)) = (&enabled, &stopped) {
         session::warn_of_running(error);
     }
     enabled?;
-    let counts = match stopped {
-        Ok(counts) => Some(counts),
-        Err(error) if was_over && error.code == ERROR_WMI_INSTANCE_NOT_FOUND => None,
-        Err(error) => return Err(error.into()),
-    };
+    let counts = stopped?;
     closed?;
     failure.into_result().map(|()| counts)
 }

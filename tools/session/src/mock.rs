@@ -14,7 +14,7 @@ use std::{
     ffi::c_void,
     ptr,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use windows_sys::{
@@ -72,6 +72,8 @@ struct State {
     events: Vec<EventRecord>,
     /// The events that the session delivers next.
     pending: Vec<EventRecord>,
+    /// The events that a stopped session delivers after some time.
+    late: (Duration, Vec<EventRecord>),
     /// The error code that each failing routine returns.
     failures: BTreeMap<&'static str, u32>,
     /// The `TRACE_EVENT_INFO` of events that TDH knows, by provider and event id.
@@ -101,6 +103,11 @@ impl Mock {
     /// Makes providers write these events when they are enabled.
     pub fn writes(&self, events: Vec<EventRecord>) {
         with(|state| state.events = events);
+    }
+
+    /// Makes a session deliver these events only some time after it has stopped.
+    pub fn writes_late(&self, after: Duration, events: Vec<EventRecord>) {
+        with(|state| state.late = (after, events));
     }
 
     /// Makes a routine fail.
@@ -347,7 +354,22 @@ pub unsafe fn ProcessTrace(
         let is_running = state.sessions.iter().any(|one| one.name == name);
         if events.is_empty() {
             if !is_running {
-                return 0;
+                let (after, late) = std::mem::take(&mut state.late);
+                if late.is_empty() {
+                    return 0;
+                }
+                // Closing the trace ends the wait.
+                let until = Instant::now() + after;
+                while guard.as_ref().is_some_and(|state| state.consumers.contains_key(&handle))
+                    && Instant::now() < until
+                {
+                    guard = CHANGED
+                        .wait_timeout(guard, Duration::from_millis(20))
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0;
+                }
+                guard.as_mut().expect("a test holds the mock").pending = late;
+                continue;
             }
             drop(CHANGED.wait_timeout(guard, Duration::from_millis(20)));
             continue;

@@ -1,6 +1,9 @@
 //! Control of sessions (`StartTrace`, `ControlTrace`, `EnableTraceEx2`).
 
-use std::{path::Path, ptr};
+use std::{
+    path::{Path, PathBuf},
+    ptr,
+};
 
 use etl_file::Guid;
 use windows_sys::{
@@ -120,6 +123,16 @@ pub struct Counts {
     pub real_time_buffers_lost: u32,
 }
 
+/// Returns the absolute path of a session's file. Windows resolves relative paths in another folder
+/// than this process's.
+///
+/// # Errors
+///
+/// Fails if the current folder is unknown.
+pub fn absolute(path: &Path) -> Result<PathBuf, SessionError> {
+    std::path::absolute(path).map_err(|error| SessionError::Folder { path: path.to_owned(), error })
+}
+
 /// A running session.
 pub struct Session {
     handle: CONTROLTRACE_HANDLE,
@@ -136,7 +149,8 @@ impl OwnSession {
     ///
     /// # Errors
     ///
-    /// Fails on Wine, and if the session cannot be started.
+    /// Fails on Wine, if the file's path cannot be made absolute, and if the session cannot be
+    /// started.
     pub fn start(
         name: &str,
         delivery: Delivery<'_>,
@@ -153,7 +167,7 @@ impl OwnSession {
             properties.base.FlushTimer = 1;
         }
         if let Some(path) = delivery.file() {
-            let path = wide(path);
+            let path = wide(absolute(path)?);
             // A name that is too long is truncated; the system then rejects it.
             let length = path.len().min(NAME_CAPACITY - 1);
             properties.file[..length].copy_from_slice(&path[..length]);

@@ -34,6 +34,8 @@ pub struct Stage {
     pub is_risky: bool,
     /// The name of the stage's script, without extension.
     pub script: String,
+    /// `path` or `evidence`; see [`Contents::evidence`].
+    pub kind: String,
 }
 
 /// The leg without Driver Verifier.
@@ -48,14 +50,17 @@ struct Line {
     minutes: u32,
     is_risky: bool,
     script: &'static str,
+    kind: &'static str,
 }
 
 /// The stages of both legs, from `tests/windows/stages.txt`, which explains their order.
 const STAGES: &[Line] = include!(concat!(env!("OUT_DIR"), "/stages.rs"));
 
 /// The stages that need the driver, which the `install` stage installs.
-const NEED_DRIVER: [&str; 9] =
-    ["scenarios", "recipes", "boot", "booted", "decode", "probe", "probe-2", "probe-3", "probe-4"];
+const NEED_DRIVER: [&str; 10] = [
+    "trace", "scenarios", "recipes", "boot", "booted", "decode", "probe", "probe-2", "probe-3",
+    "probe-4",
+];
 
 /// Returns the names of all stages.
 #[must_use]
@@ -97,6 +102,7 @@ pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
             minutes: line.minutes,
             is_risky: line.is_risky,
             script: line.script.to_owned(),
+            kind: line.kind.to_owned(),
         })
         .collect();
     if let Some(missing) =
@@ -162,6 +168,8 @@ pub struct Contents {
     pub tracer: Option<PathBuf>,
     /// The guides' recipes, as data.
     pub recipes: Option<PathBuf>,
+    /// True if stages of the kind `evidence` report differences instead of failing.
+    pub evidence: bool,
     /// A folder with replacement scripts for the stages.
     pub stages: Option<PathBuf>,
 }
@@ -189,6 +197,7 @@ impl Contents {
                 "script": format!("stages/{script}"),
                 "timeout_minutes": minutes,
                 "risky": stage.is_risky,
+                "kind": stage.kind,
             }));
             // The agent is a batch file and cannot read JSON.
             let _ = write!(
@@ -215,6 +224,7 @@ impl Contents {
             "tracer": program("tracer", &self.tracer),
             "probe": self.probe.as_ref().map(Package::to_json),
             "stages": stages,
+            "evidence": self.evidence.then(|| json!({ "strict": false, "looked_at": [] })),
         });
         files.insert(TAG.to_owned(), format!("{plan:#}\n").into_bytes());
         files.insert("agent/plan.txt".to_owned(), lines.into_bytes());

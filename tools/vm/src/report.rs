@@ -14,6 +14,8 @@ pub enum Outcome {
     Passed,
     /// The stage ended, and a check failed.
     Failed,
+    /// The stage ended, and its evidence differs from what was expected.
+    Differs,
     /// The stage had nothing to do.
     Skipped,
     /// Windows stopped with a bugcheck.
@@ -37,6 +39,7 @@ impl Outcome {
         match self {
             Self::Passed => "passed",
             Self::Failed => "failed",
+            Self::Differs => "differs",
             Self::Skipped => "skipped",
             Self::Bugcheck => "bugcheck",
             Self::Hung => "hung",
@@ -50,7 +53,7 @@ impl Outcome {
     /// Returns whether a run with this outcome can succeed.
     #[must_use]
     pub const fn is_good(self) -> bool {
-        matches!(self, Self::Passed | Self::Skipped)
+        matches!(self, Self::Passed | Self::Differs | Self::Skipped)
     }
 }
 
@@ -79,7 +82,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the exit code: 0 if every stage passed or was skipped, 1 if a stage did not pass, 3
+    /// Returns the exit code: 0 if every stage passed, was skipped or only gave evidence, 1 if a stage failed, 3
     /// if the run ended before its plan was complete.
     #[must_use]
     pub fn exit_code(&self) -> u8 {

@@ -435,11 +435,12 @@ fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, O
     };
     let reason = result["reason"].as_str().map(str::to_owned);
     match (result["status"].as_str(), code) {
-        (Some("passed" | "skipped"), 0 | RESTART) if stage.is_full => failed(
+        (Some("passed" | "differs" | "skipped"), 0 | RESTART) if stage.is_full => failed(
             "the stage passed, but its files may be incomplete; make the disk larger with `--results`"
                 .to_owned(),
         ),
         (Some("passed"), 0 | RESTART) => (Outcome::Passed, reason),
+        (Some("differs"), 0 | RESTART) => (Outcome::Differs, reason),
         (Some("skipped"), 0 | RESTART) => (Outcome::Skipped, reason),
         (Some("failed"), _) => failed(reason.unwrap_or_else(|| failed_checks(&result))),
         (Some(status), _) => failed(format!(

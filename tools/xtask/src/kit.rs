@@ -44,17 +44,25 @@ const READER: &str = "tools/etl.exe";
 /// The table of stages, which explains their order.
 const STAGES: &str = "tests/windows/stages.txt";
 
+/// The list of differences that were looked at: `STAGE | CHECK | GOT`, one per line. While it does not
+/// exist, no difference fails a run; once it exists, every other difference does.
+pub const LOOKED_AT: &str = "tests/windows/looked-at.txt";
+
 /// A stage for machines that do not restart, such as hosted runners.
 #[derive(Debug, PartialEq, Eq)]
-struct Stage {
-    leg: String,
-    name: String,
+pub struct Stage {
+    /// Without Driver Verifier (`plain`), or with it (`verifier`).
+    pub leg: String,
+    /// The name.
+    pub name: String,
     minutes: u32,
     is_risky: bool,
+    /// True if the run fails with this stage; false if the stage gives evidence.
+    pub is_path: bool,
 }
 
 /// Returns the stages in the table that need no restart.
-fn stages() -> Result<Vec<Stage>> {
+pub fn stages() -> Result<Vec<Stage>> {
     let text = String::from_utf8(read(root().join(STAGES))?)
         .with_context(|| format!("{STAGES} is not UTF-8"))?;
     let mut stages = Vec::new();
@@ -63,9 +71,14 @@ fn stages() -> Result<Vec<Stage>> {
             continue;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [leg, name, minutes, risky, _, restarts] = words.as_slice() else {
-            bail!("{STAGES}:{}: expected six words", number + 1);
+        let [leg, name, minutes, risky, _, restarts, kind] = words.as_slice() else {
+            bail!("{STAGES}:{}: expected seven words", number + 1);
         };
+        ensure!(
+            ["path", "evidence"].contains(kind),
+            "{STAGES}:{}: {kind} is not a kind; expected path or evidence",
+            number + 1
+        );
         let minutes = minutes.parse().with_context(|| {
             format!("{STAGES}:{}: expected the minutes as a number", number + 1)
         })?;
@@ -75,6 +88,7 @@ fn stages() -> Result<Vec<Stage>> {
                 name: (*name).to_owned(),
                 minutes,
                 is_risky: *risky == "1",
+                is_path: *kind == "path",
             });
         }
     }
@@ -200,9 +214,20 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
             "script": format!("stages/{}.ps1", stage.name),
             "timeout_minutes": stage.minutes,
             "risky": stage.is_risky,
+            "kind": if stage.is_path { "path" } else { "evidence" },
         })).collect::<Vec<_>>(),
+        "evidence": { "strict": root().join(LOOKED_AT).exists(), "looked_at": looked_at()? },
     });
     write(&out.join(PLAN), text(&plan).as_bytes())
+}
+
+/// Returns the differences that were looked at, as `STAGE | CHECK | GOT`.
+pub fn looked_at() -> Result<Vec<String>> {
+    let path = root().join(LOOKED_AT);
+    let text = if path.exists() { files::read_to_string(&path)? } else { String::new() };
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let trimmed = |line: &str| line.split('|').map(str::trim).collect::<Vec<_>>().join(" | ");
+    Ok(lines.map(trimmed).collect())
 }
 
 /// Copies the stages' scripts to the kit, and the scripts that WDK packages lack.

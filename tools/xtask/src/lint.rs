@@ -228,7 +228,7 @@ mod tests {
         let text = workflow("windows.yml");
         let stages: Vec<&str> =
             steps(&text).into_iter().filter(|step| step.contains(" -Out out/")).collect();
-        assert_eq!(stages.len(), 9);
+        assert_eq!(stages.len(), 10);
         let condition = "\n        if: ${{ !cancelled() && steps.kit.outcome == 'success'";
         for step in stages {
             assert!(step.contains(condition), "{step}");
@@ -242,8 +242,12 @@ mod tests {
         let all = steps(&text);
         let place = |word: &str| all.iter().position(|step| step.contains(word)).unwrap();
         let is_kept = |step: &&str| step.contains("upload-artifact") && step.contains("path: out");
-        for stage in ["install", "scenarios", "recipes", "probe", "uninstall"] {
-            let before = place(&format!("run: kit/stages/{stage}.ps1")) - 1;
+        for stage in [
+            "tests/windows/hosted/minimal", "kit/stages/install", "kit/stages/trace",
+            "kit/stages/scenarios", "kit/stages/recipes", "kit/stages/decode", "kit/stages/probe",
+            "kit/stages/uninstall",
+        ] {
+            let before = place(&format!("run: {stage}.ps1")) - 1;
             assert!(is_kept(&all[before]), "{stage}");
         }
         // A second upload with the same name must be allowed to replace the first.

@@ -4,6 +4,7 @@
 //! machine, `build` builds only a driver's .sys file, and `doctor` lists the required tools that
 //! were found and those that are missing.
 
+mod answers;
 mod api;
 mod bench;
 mod build;
@@ -85,6 +86,15 @@ enum Chore {
         /// The file to write the answers to.
         #[arg(long, value_name = "FILE", default_value = probes::ANSWERS)]
         out: PathBuf,
+    },
+    /// Read the results of a run on Windows, write their page, keep its answers and compare them.
+    Answers {
+        /// The archive or the folder of the results.
+        #[arg(value_name = "FILE")]
+        results: PathBuf,
+        /// A file to append the page to.
+        #[arg(long, value_name = "FILE")]
+        page: Option<PathBuf>,
     },
     /// Run every check that can run on this machine.
     Test {
@@ -212,9 +222,11 @@ impl Chore {
             Self::Goldens => Need::Programs("a Python environment for Linux"),
             Self::Mutants(_) => Need::Programs("a library with the kernel's routines"),
             Self::Reproducible => Need::Programs("symbolic links"),
-            Self::Build { .. } | Self::Doctor { .. } | Self::Kit(_) | Self::Renew { .. } => {
-                Need::Nothing
-            }
+            Self::Answers { .. }
+            | Self::Build { .. }
+            | Self::Doctor { .. }
+            | Self::Kit(_)
+            | Self::Renew { .. } => Need::Nothing,
         }
     }
 
@@ -222,6 +234,7 @@ impl Chore {
         match self {
             Self::Demo { out } => demo::run(&out),
             Self::Probes { out } => probes::run(&out),
+            Self::Answers { results, page } => answers::run(&results, page.as_deref()),
             Self::Test { changed: Some(base), .. } => test::run_changed(base.as_deref()),
             Self::Test { deep, again, .. } => test::run(deep, again),
             Self::Bench { answers: true, write, .. } => bench::run_loop(write),

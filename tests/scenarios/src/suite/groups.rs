@@ -1,5 +1,6 @@
 //! Scenarios about provider groups.
 
+use etl_file::Guid;
 use etw_sample_interface::keyword;
 
 use super::{
@@ -10,6 +11,9 @@ use crate::{
     host::Filter,
     stage::{Failure, Stage, expect_equal},
 };
+
+/// A provider that does not exist.
+const ANOTHER: Guid = Guid::from_u128(0x51d9_0c43_7a52_4ee7_8b4f_0a5f_3a11_93c6);
 
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
@@ -96,12 +100,13 @@ fn disallow(stage: &mut Stage<'_>) -> Result<(), Failure> {
         &0,
         &sessions::statistics(stage, file)?.enabled,
     )?;
-    stage.disallow(session, &[])?;
+    stage.disallow(session, &[ANOTHER])?;
     stage.write(file, b"22")?;
     stage.disallow(session, &[crate::provider()])?;
     stage.write(file, b"333")?;
     stage.enable(session, provider(), &up_to(INFORMATION))?;
     stage.write(file, b"4444")?;
+    stage.try_to_disallow_none(session);
     let recording = stage.stop(session)?;
     let lengths: Vec<String> = recording
         .events

@@ -14,7 +14,7 @@ use etw_session::{
     follow::{Live, follow, replay},
     guid::from_windows,
     record,
-    session::Counts,
+    session::{self, Counts},
     tdh,
 };
 use serde_json::json;
@@ -51,7 +51,6 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         })?);
     }
     let etl: Option<PathBuf> = optional(matches, "etl")?;
-    let etl = etl.as_deref().map(absolute).transpose()?;
     let live = Live {
         session: &plan.session,
         file: etl.as_deref(),
@@ -122,17 +121,11 @@ fn finish(is_json: bool, events: u64, counts: Option<Counts>, etl: Option<&PathB
     Ok(())
 }
 
-/// Returns an absolute path, because Windows resolves relative paths in another folder.
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path)
-        .with_context(|| format!("cannot find the folder of {}", path.display()))
-}
-
 /// Configures Windows to start the session at every boot.
 fn at_boot(matches: &ArgMatches, plan: Plan) -> Result<()> {
     let session = plan.boot_session();
     let file = if let Some(path) = optional::<PathBuf>(matches, "etl")? {
-        absolute(&path)?
+        session::absolute(&path)?
     } else {
         let root = env::var_os("SystemRoot").context("the variable SystemRoot is not set")?;
         let folder = PathBuf::from(root).join(r"System32\LogFiles\WMI");

@@ -38,14 +38,23 @@ public static class DeviceMaker
     static void Check(bool succeeded, string what)
     {
         if (succeeded) { return; }
-        int error = Marshal.GetLastWin32Error();
-        throw new Win32Exception(error, what + " failed: " + new Win32Exception(error).Message
-            + " (error 0x" + error.ToString("X8") + ")");
+        throw Failure(Marshal.GetLastWin32Error(), what);
+    }
+
+    // SetupAPI's own codes have no text, but the HRESULTs that stand for them have (HRESULT_FROM_SETUPAPI).
+    static Win32Exception Failure(int error, string what)
+    {
+        uint code = (uint)error;
+        if ((code & 0xE0000000) == 0xE0000000) { code = 0x800F0000 | (code & 0xFFFF); }
+        string text = new Win32Exception(unchecked((int)code)).Message;
+        return new Win32Exception(error, what + " failed: " + text + " (error 0x" + error.ToString("X8")
+            + "). Has prepare.cmd been run? The end of %SystemRoot%\\INF\\setupapi.dev.log has the reason.");
     }
 
     public static bool Install(string inf, string id, bool create)
     {
-        const int Force = 1;
+        // Nobody may be there to answer a question: the installation fails instead, and says why.
+        const int Force = 1, NonInteractive = 4;
         IntPtr list = IntPtr.Zero;
         DeviceData data = new DeviceData();
         try
@@ -66,13 +75,13 @@ public static class DeviceMaker
                 Check(SetupDiCallClassInstaller(RegisterDevice, list, ref data), "SetupDiCallClassInstaller");
             }
             bool restart;
-            bool updated = UpdateDriverForPlugAndPlayDevicesW(IntPtr.Zero, id, inf, Force, out restart);
+            bool updated = UpdateDriverForPlugAndPlayDevicesW(IntPtr.Zero, id, inf, Force | NonInteractive,
+                out restart);
             if (!updated && create)
             {
                 int error = Marshal.GetLastWin32Error();
                 SetupDiCallClassInstaller(RemoveDevice, list, ref data);
-                throw new Win32Exception(error, "UpdateDriverForPlugAndPlayDevices failed: "
-                    + new Win32Exception(error).Message + " (error 0x" + error.ToString("X8") + ")");
+                throw Failure(error, "UpdateDriverForPlugAndPlayDevices");
             }
             Check(updated, "UpdateDriverForPlugAndPlayDevices");
             return restart;

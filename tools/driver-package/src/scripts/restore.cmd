@@ -10,6 +10,7 @@ bcdedit /set testsigning off || set failed=1
 if defined failed goto failed
 echo.
 echo Done. Restart Windows ("shutdown /r /t 0").
+echo If you suspended BitLocker, resume it afterwards: manage-bde -protectors -enable %SystemDrive%
 exit /b 0
 :failed
 echo.

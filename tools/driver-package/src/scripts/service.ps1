@@ -18,30 +18,43 @@ public static class PrimitiveDriver
     [DllImport("newdev.dll", CharSet = CharSet.Unicode, SetLastError = true)]
     static extern bool DiUninstallDriverW(IntPtr window, string inf, int flags, out bool restart);
 
-    static bool Check(bool succeeded, string what, bool restart)
+    // Makes the functions fail where they would ask: nobody may be there to answer.
+    [DllImport("setupapi.dll")]
+    static extern bool SetupSetNonInteractiveMode(bool nonInteractive);
+
+    // SetupAPI's own codes have no text, but the HRESULTs that stand for them have (HRESULT_FROM_SETUPAPI).
+    static Win32Exception Failure(int error, string what)
     {
-        if (succeeded) { return restart; }
-        int error = Marshal.GetLastWin32Error();
-        throw new Win32Exception(error, what + " failed: " + new Win32Exception(error).Message
-            + " (error 0x" + error.ToString("X8") + ")");
+        uint code = (uint)error;
+        if ((code & 0xE0000000) == 0xE0000000) { code = 0x800F0000 | (code & 0xFFFF); }
+        string text = new Win32Exception(unchecked((int)code)).Message;
+        return new Win32Exception(error, what + " failed: " + text + " (error 0x" + error.ToString("X8")
+            + "). Has prepare.cmd been run? The end of %SystemRoot%\\INF\\setupapi.dev.log has the reason.");
     }
 
     public static bool Install(string inf)
     {
+        const int NoMoreItems = 259;
         bool restart;
-        bool succeeded = DiInstallDriverW(IntPtr.Zero, inf, 0, out restart);
-        return Check(succeeded, "DiInstallDriver", restart);
+        SetupSetNonInteractiveMode(true);
+        if (DiInstallDriverW(IntPtr.Zero, inf, 0, out restart)) { return restart; }
+        int error = Marshal.GetLastWin32Error();
+        if (error != NoMoreItems) { throw Failure(error, "DiInstallDriver"); }
+        Console.WriteLine("The same or a better version of the driver is already installed.");
+        return restart;
     }
 
     public static bool Uninstall(string inf)
     {
         bool restart;
-        bool succeeded = DiUninstallDriverW(IntPtr.Zero, inf, 0, out restart);
-        return Check(succeeded, "DiUninstallDriver", restart);
+        SetupSetNonInteractiveMode(true);
+        if (DiUninstallDriverW(IntPtr.Zero, inf, 0, out restart)) { return restart; }
+        throw Failure(Marshal.GetLastWin32Error(), "DiUninstallDriver");
     }
 }
 '@
 $notInstalled, $notRunning, $running = 1060, 1062, 1056
+$restart = $false
 $path = (Resolve-Path $Inf).Path
 if ($Remove) {
     sc.exe stop $Service
@@ -60,7 +73,10 @@ if ($Remove) {
         Write-Output "$failure; removing the installed $name by pnputil."
         foreach ($package in $packages) {
             pnputil /delete-driver $package.Driver /uninstall /force
-            if ($LASTEXITCODE) { exit 1 }
+            # ERROR_SUCCESS_REBOOT_INITIATED and ERROR_SUCCESS_REBOOT_REQUIRED are successes, as is
+            # ERROR_NO_MORE_ITEMS, which says that no device used the driver.
+            if (1641, 3010 -contains $LASTEXITCODE) { $restart = $true }
+            elseif (0, 259 -notcontains $LASTEXITCODE) { exit 1 }
         }
     }
 } else {

@@ -1,6 +1,6 @@
 #![allow(clippy::significant_drop_tightening, reason = "a test holds the mock until its end")]
 
-use std::sync::mpsc;
+use std::{sync::mpsc, time::Duration};
 
 use etl_file::decode::schemas::Collector;
 use etl_file::{Catalog, EventDescriptor, EventRecord, ExtendedItem, Guid, decode, ext_type};
@@ -92,6 +92,29 @@ fn a_session_is_started_followed_and_stopped() {
         ]
     );
     assert_eq!(mock::running(), [""; 0]);
+}
+
+#[test]
+fn the_last_events_are_waited_for_but_not_forever() {
+    for (after, expected) in [(300, vec![event(1), event(2)]), (60_000, vec![event(1)])] {
+        let mock = Mock::new();
+        mock.writes(vec![event(1)]);
+        mock.writes_late(Duration::from_millis(after), vec![event(2)]);
+        let enables = [(Source::Provider(PROVIDER), filter())];
+        let (result, events) = followed(live(&enables, None));
+        result.unwrap();
+        let records: Vec<EventRecord> = events.into_iter().map(|event| event.record).collect();
+        assert_eq!(records, expected, "{after} ms");
+        assert_eq!(mock.calls().last(), Some(&Call::Close));
+    }
+}
+
+#[test]
+fn a_file_is_recorded_in_the_current_folder() {
+    let mock = Mock::new();
+    followed(live(&[], Some(Path::new("x.etl")))).0.unwrap();
+    let expected = std::env::current_dir().unwrap().join("x.etl").display().to_string();
+    assert_eq!(mock.calls()[0], Call::Start(SESSION.to_owned(), 0x101, expected));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Runs the guest's batch files under Wine: the agent, and the scripts that prepare Windows.
+//! Runs batch files under Wine: the guest's agent, the scripts that prepare Windows, and those of
+//! driver packages.
 //!
 //! Wine's cmd is a separate implementation. Batch files replace the programs that Wine lacks, and
 //! record their command lines. The files have not run on Windows yet.
@@ -391,4 +392,116 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     let error = "wdk-etw: error the preparation of Windows failed:  bcdedit /set testsigning on;";
     assert_eq!(said.last().unwrap(), error);
     assert_eq!(calls.last().unwrap().trim(), "shutdown /s /f /t 0");
+}
+
+#[test]
+#[ignore = "needs Wine; `cargo xtask test` runs it"]
+fn setup_goes_on_without_a_serial_port() {
+    let bench = Bench::new();
+    let answer = root().join("tests/windows/unattended/autounattend.xml");
+    let answer = fs::read_to_string(answer).unwrap();
+    let commands: Vec<String> = answer
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("<Path>")?.strip_suffix("</Path>"))
+        .filter(|command| command.contains("COM1"))
+        .map(|command| command.replace("&gt;", ">").replace("&amp;", "&"))
+        .collect();
+    assert_eq!(commands.len(), 2, "{answer}");
+    for command in commands {
+        // On Windows, unlike with Wine's cmd, a port that is not there is an error of the command.
+        assert!(command.ends_with(") & exit 0"), "{command}");
+        for (port, is_there) in [("port", true), ("missing/port", false)] {
+            let _ = fs::remove_file(bench.path("port"));
+            let command = command.replace("COM1", &format!("Z:{}", bench.windows(port)));
+            let status = wine(&bench.path("wine"))
+                .args(command.split(' '))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            assert_eq!(status.unwrap().code(), Some(0), "{command}");
+            let said = fs::read_to_string(bench.path("port")).unwrap_or_default();
+            assert_eq!(said.starts_with("wdk-etw: setup "), is_there, "{command}: {said}");
+        }
+    }
+}
+
+/// Runs a package's script with stand-ins that exit with these codes; any other program succeeds.
+/// Returns the exit code, the output, and the command lines.
+fn run_package_script(
+    bench: &Bench,
+    name: &str,
+    codes: &[(&str, i32)],
+) -> (Option<i32>, String, Vec<String>) {
+    for program in ["manage-bde", "bcdedit", "certutil"] {
+        let code = codes.iter().find(|(of, _)| *of == program).map_or(0, |(_, code)| *code);
+        let calls = bench.windows("calls");
+        let text = format!("@echo off\necho {program} %*>>Z:{calls}\nexit /b {code}\n");
+        bench.write(&format!("bin/{program}.cmd"), &text);
+    }
+    let _ = fs::remove_file(bench.path("calls"));
+    let ran = wine(&bench.path("wine"))
+        .args(["cmd", "/c", &format!("Z:{}", bench.windows(name))])
+        .env("WINEPATH", format!("Z:{}", bench.windows("bin")))
+        .output()
+        .unwrap();
+    let calls = fs::read_to_string(bench.path("calls")).unwrap_or_default();
+    let calls = calls.lines().map(|line| line.trim_end().to_owned()).collect();
+    (ran.status.code(), String::from_utf8_lossy(&ran.stdout).into_owned(), calls)
+}
+
+#[test]
+#[ignore = "needs Wine; `cargo xtask test` runs it"]
+fn a_package_prepares_the_machine_only_if_nothing_is_lost() {
+    let bench = Bench::new();
+    let scripts = root().join("tools/driver-package/src/scripts");
+    bench.write("prepare.cmd", &fs::read_to_string(scripts.join("prepare.cmd")).unwrap());
+    bench.write("driver.cer", "");
+    let status = "manage-bde -status C: -protectionaserrorlevel";
+    let signing = "bcdedit /set testsigning on";
+    let root_store = "certutil -addstore Root \"driver.cer\"";
+    let publishers = "certutil -addstore TrustedPublisher \"driver.cer\"";
+    // manage-bde exits with 0 for a protected drive, with 1 for others.
+    for (codes, code, said, calls) in [
+        (&[("manage-bde", 1)][..], 0, "Done", &[status, signing, root_store, publishers][..]),
+        (&[], 1, "recovery key", &[status]),
+        (&[("manage-bde", 1), ("bcdedit", 1)], 1, "nothing was changed", &[status, signing]),
+        (
+            &[("manage-bde", 1), ("certutil", 5)],
+            1,
+            "restore.cmd undoes",
+            &[status, signing, root_store],
+        ),
+    ] {
+        let (exit, output, called) = run_package_script(&bench, "prepare.cmd", codes);
+        assert_eq!(called, calls, "{output}");
+        assert_eq!(exit, Some(code), "{output}");
+        assert!(output.contains(said), "{output}");
+    }
+}
+
+#[test]
+#[ignore = "needs Wine; `cargo xtask test` runs it"]
+fn an_installation_understands_the_codes_of_pnputil() {
+    let bench = Bench::new();
+    let scripts = root().join("tools/driver-package/src/scripts");
+    let text = fs::read_to_string(scripts.join("pnputil.txt")).unwrap();
+    let (call, decisions) = text.split_once('\n').unwrap();
+    assert_eq!(call, "pnputil /add-driver \"{inf}\" /install");
+    for (code, exit, said) in [
+        (0, 0, ""),
+        (259, 0, "The driver is in the driver store."),
+        (1641, 0, "Restart Windows"),
+        (3010, 0, "Restart Windows"),
+        (1, 1, ""),
+        (5, 1, ""),
+        (-536_870_334, 1, ""),
+    ] {
+        // Wine's cmd takes 259 for a program that still runs.
+        let decisions = decisions.replacen("%ERRORLEVEL%", &code.to_string(), 1);
+        bench.write("install.cmd", &format!("@echo off\n{decisions}"));
+        let (ended, output, _) = run_package_script(&bench, "install.cmd", &[]);
+        assert_eq!(ended, Some(exit), "{code}: {output}");
+        assert!(output.contains(said), "{code}: {output}");
+        assert_eq!(output.trim().is_empty(), said.is_empty(), "{code}: {output}");
+    }
 }

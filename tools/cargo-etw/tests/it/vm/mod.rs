@@ -367,6 +367,10 @@ mod whole {
         let bench = Bench::installed();
         bench.stage("machine", "result failed '\"test signing is off\"'\nexit 1\n");
         bench.stage("install", "exit 7\n");
+        bench.stage(
+            "trace",
+            "grep -q '\"strict\": false' /kit/wdk-etw-kit.json && result differs '\"2 of 3 events\"'\n",
+        );
         bench.stage("scenarios", "echo '{' >$out/scenarios/result.json\n");
         bench.stage(
             "recipes",
@@ -387,12 +391,13 @@ mod whole {
         );
         bench.stage("uninstall", PASS);
         let bench = Bench { words: "etw.seconds=30".to_owned(), ..bench };
-        let ended = bench.run(&["--leg", "plain"]);
+        let ended = bench.run(&["--leg", "plain", "--evidence"]);
         ended.assert(
             1,
             &[
                 ("machine", "failed"),
                 ("install", "failed"),
+                ("trace", "differs"),
                 ("scenarios", "failed"),
                 ("recipes", "failed"),
                 ("boot", "passed"),
@@ -425,7 +430,9 @@ mod whole {
         let pass = "echo \"$WDK_ETW_STAGE $out\" >>/system/order\n\
                     printf '{\"status\": \"passed\", \"reason\": null, \"checks\": []}' \
                     >$out/$WDK_ETW_STAGE/result.json\n";
-        for stage in ["machine", "install", "scenarios", "recipes", "decode", "booted", "probe"] {
+        for stage in
+            ["machine", "install", "trace", "scenarios", "recipes", "decode", "booted", "probe"]
+        {
             bench.stage(stage, pass);
         }
         for stage in ["boot", "verifier"] {
@@ -444,8 +451,8 @@ mod whole {
         bench.stage("uninstall", &format!("{pass}cp /system/order $out/uninstall/order.txt\n"));
         let ended = bench.run(&[]);
         let plain = [
-            "machine", "install", "scenarios", "recipes", "boot", "booted", "decode", "probe",
-            "probe-2", "probe-3", "probe-4", "uninstall",
+            "machine", "install", "trace", "scenarios", "recipes", "boot", "booted", "decode",
+            "probe", "probe-2", "probe-3", "probe-4", "uninstall",
         ];
         let mut wanted = Vec::from(plain.map(|stage| (stage, "plain", "passed")));
         wanted.extend([
