@@ -24,7 +24,10 @@ use crate::{
         rule::Rule,
     },
     services::{
-        composition::{exports::address_in, system::System},
+        composition::{
+            exports::{address_in, default_dispatch},
+            system::System,
+        },
         etw::{classic::report_left_with_wmi, registration::report_left_registered},
         kmdf::{
             binding::{framework_unload, handle_of, unload_routine, version_of},
@@ -35,7 +38,7 @@ use crate::{
         managers::registry::{paths::service_path, value::RegistryValue},
         ntoskrnl::{
             io::{
-                devices, lifetime,
+                devices, irp, lifetime,
                 plug_and_play::{life, life::FilterError},
                 send,
             },
@@ -63,7 +66,8 @@ impl Driver {
         let image = Arc::new(loader::load(path, &resolve)?);
         runner.system().environment.images.add(&image);
         flight::note_image(image.base());
-        let objects = Arc::new(DriverMemory::new(&image, service));
+        let dispatch = default_dispatch();
+        let objects = Arc::new(DriverMemory::new(&image, service, dispatch));
         let driver = Self {
             runner: runner.clone(),
             image: Arc::clone(&image),
@@ -71,6 +75,7 @@ impl Driver {
         };
         let name = format!(r"\Driver\{service}");
         let object = objects.object.address();
+        irp::note_default_dispatch(&mut nt.state(), dispatch);
         namespace::enter(&mut nt.state(), &name, object, namespace::DRIVER);
         let status = runner.run(Identity::SYSTEM, move |context| {
             let arguments = [objects.object.address(), objects.registry_path.address()];

@@ -25,8 +25,9 @@ pub struct DriverMemory {
 }
 
 impl DriverMemory {
-    /// Allocates the structures for the driver of a service.
-    pub fn new(image: &Image, service: &str) -> Self {
+    /// Allocates the structures for the driver of a service. `dispatch` is the address of the routine that
+    /// refuses requests.
+    pub fn new(image: &Image, service: &str, dispatch: u64) -> Self {
         let (path_text, path) = unicode_string(&format!(
             r"\Registry\Machine\System\CurrentControlSet\Services\{service}"
         ));
@@ -69,6 +70,7 @@ impl DriverMemory {
                 driver_name,
                 hardware_database: hardware_database.address(),
                 driver_init: image.entry(),
+                major_function: [dispatch; 28],
                 ..Default::default()
             }
             .as_bytes(),

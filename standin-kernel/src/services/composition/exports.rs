@@ -59,6 +59,11 @@ pub fn kernel_routine(name: &str) -> Option<u64> {
     gateways().find(NTOSKRNL, name)
 }
 
+/// Returns the address of the I/O manager's default dispatch routine.
+pub fn default_dispatch() -> u64 {
+    gateways().of_module(ntoskrnl::exports::INTERNAL).first().copied().unwrap_or(0)
+}
+
 /// Returns the gateways that the framework provides to drivers.
 pub fn function_table() -> FunctionTable {
     FunctionTable {
@@ -84,7 +89,10 @@ impl ProvidedRoutine {
     /// implicitly.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let is_provided = |entry: &&Entry| !entry.is_refused && entry.module != table::INTERNAL;
+        let is_provided = |entry: &&Entry| {
+            !entry.is_refused
+                && ![table::INTERNAL, ntoskrnl::exports::INTERNAL].contains(&entry.module)
+        };
         let provided = gateways().entries().iter().filter(is_provided);
         provided
             .map(|Entry { module, declaration, .. }| Self {
@@ -129,6 +137,11 @@ impl Fault {
 /// Returns every routine that a driver can call.
 fn entries() -> Vec<Entry> {
     let mut all = entries_for(NTOSKRNL, ntoskrnl::exports::exports(), System::ntoskrnl_context);
+    all.extend(entries_for(
+        ntoskrnl::exports::INTERNAL,
+        ntoskrnl::exports::INTERNAL_ENTRIES.iter().copied(),
+        System::ntoskrnl_context,
+    ));
     all.extend(entries_for(NTOSKRNL, etw::exports::exports(), System::etw_context));
     all.extend(entries_for(
         NTOSKRNL,

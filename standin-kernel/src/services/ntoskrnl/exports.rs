@@ -6,10 +6,16 @@ use super::{
     crt, dbg, ex, io, ke, mm, ob, object_links, object_names, object_security, object_waits, po,
     ps, rtl, se, sections,
 };
-use crate::execution::routine::Routine;
+use crate::execution::routine::{Routine, routine};
 
 /// The module's name.
 pub const MODULE: &str = "ntoskrnl.exe";
+
+/// The module name for routines that are not exported.
+pub const INTERNAL: &str = "ntoskrnl.exe (internal)";
+
+/// The kernel's routines that are not exported, and whose addresses drivers find.
+pub const INTERNAL_ENTRIES: Entries = &[routine("IopInvalidDeviceRequest", io::irp::refuse)];
 
 /// The exports, by module.
 const ALL: &[Entries] = &[

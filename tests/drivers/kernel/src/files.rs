@@ -4,8 +4,9 @@ use wdk_sys::{
     NTSTATUS, PVOID, STATUS_ACCESS_DENIED, STATUS_BUFFER_OVERFLOW, STATUS_CANNOT_DELETE,
     STATUS_END_OF_FILE, STATUS_FILE_IS_A_DIRECTORY, STATUS_INFO_LENGTH_MISMATCH,
     STATUS_INVALID_HANDLE, STATUS_INVALID_INFO_CLASS, STATUS_INVALID_PARAMETER,
-    STATUS_OBJECT_NAME_COLLISION, STATUS_OBJECT_NAME_INVALID, STATUS_OBJECT_NAME_NOT_FOUND,
-    STATUS_OBJECT_PATH_NOT_FOUND, STATUS_OBJECT_TYPE_MISMATCH, STATUS_SHARING_VIOLATION,
+    STATUS_NOT_A_DIRECTORY, STATUS_OBJECT_NAME_COLLISION, STATUS_OBJECT_NAME_INVALID,
+    STATUS_OBJECT_NAME_NOT_FOUND, STATUS_OBJECT_PATH_NOT_FOUND, STATUS_OBJECT_TYPE_MISMATCH,
+    STATUS_SHARING_VIOLATION,
 };
 
 use crate::{
@@ -277,6 +278,10 @@ fn names(file: PVOID) {
     same!(attempt(br"\??\C:\Sub\\\", READ, 7, OPEN, 1), STATUS_OBJECT_NAME_INVALID);
     same!(attempt(br"\??\C:\", READ, 7, CREATE, 1), STATUS_ACCESS_DENIED);
     same!(attempt(br"\??\C:\", READ, 7, OPEN, 0x1001), STATUS_CANNOT_DELETE);
+    // Without a backslash, the name is the volume's.
+    same!(attempt(br"\??\C:", READ, 7, OPEN, 0x40), 0);
+    same!(attempt(br"\??\C:", READ, 7, OPEN, 1), STATUS_NOT_A_DIRECTORY);
+    same!(attempt(br"\??\C:\", READ, 7, OPEN, 0x40), STATUS_FILE_IS_A_DIRECTORY);
     same!(attempt(FILE, READ, 7, OPEN, 0x41), STATUS_INVALID_PARAMETER);
     let (_, _, folder) = open(br"\??\C:\Sub", READ, 7, OPEN, 1);
     let below = |root, name| {
@@ -291,6 +296,9 @@ fn names(file: PVOID) {
     same!(below(file, b"File.txt"), STATUS_OBJECT_PATH_NOT_FOUND);
     same!(below(file, b""), 0);
     call!(ZwClose, folder);
+    let (_, _, volume) = open(br"\??\C:", READ, 7, OPEN, SYNCHRONOUS);
+    same!(below(volume, b"Sub"), STATUS_OBJECT_PATH_NOT_FOUND);
+    call!(ZwClose, volume);
     let (mut buffer, mut needed) = ([0_u64; 16], 0_u32);
     let mut query = |length: u64| {
         let to = at(&mut buffer);

@@ -1,6 +1,7 @@
 //! Registrations for the driver's device and for the driver itself, and requests of processes.
 
 use core::{
+    mem::offset_of,
     ptr,
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
 };
@@ -152,6 +153,16 @@ fn processes(irp: PIRP, id: HANDLE) {
 pub fn serve() {
     let device = create();
     same!(call!(IoRegisterShutdownNotification, device), 0);
+    // The I/O manager's extension has a type and names its device.
+    let extension: PVOID = field(device.cast(), offset_of!(DEVICE_OBJECT, DeviceObjectExtension));
+    same!(field::<u16>(extension, 0), 13);
+    same!(field::<PDEVICE_OBJECT>(extension, 8), device);
+    // Until a driver stores its own, each routine is the I/O manager's.
+    // SAFETY: the object belongs to this driver.
+    let routines =
+        unsafe { (*driver()).MajorFunction }.map(|routine| routine.map(|one| one as usize));
+    same!(routines[0].is_some(), true);
+    same!(routines == [routines[0]; 28], true);
     SERVES.store(true, Ordering::Relaxed);
     for major in [0, 2, 14, 16, 18] {
         // SAFETY: the object belongs to this driver.

@@ -13,7 +13,7 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{DeviceObject, DriverObject, UnicodeString},
+        abi::{DeviceObject, DeviceObjectExtension, DriverObject, UnicodeString},
         arena::Block,
         memory,
         rule::Rule,
@@ -76,6 +76,8 @@ pub struct Device {
     /// Set once the driver is unloaded. A deleted device remains while a file is open on it.
     driver_is_gone: bool,
     _memory: Block,
+    /// The I/O manager's extension (`DEVOBJ_EXTENSION`).
+    _extension: Block,
 }
 
 /// The properties of a new device object.
@@ -122,6 +124,8 @@ fn create(
 pub fn make(context: &Context, new: New) -> NtResult<u64> {
     /// `IO_TYPE_DEVICE`.
     const IO_TYPE: i16 = 3;
+    /// `IO_TYPE_DEVICE_OBJECT_EXTENSION`.
+    const EXTENSION: i16 = 13;
     /// `DeviceQueueObject`.
     const QUEUE: i16 = 0x14;
     let size = size_of::<DeviceObject>();
@@ -141,6 +145,8 @@ pub fn make(context: &Context, new: New) -> NtResult<u64> {
     };
     let memory = Block::try_zeroed(usize::from(whole)).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     let address = memory.address();
+    let extension = Block::zeroed(size_of::<DeviceObjectExtension>());
+    let extension_at = extension.address();
     let has_name = name.is_some();
     if let Some(name) = &name {
         namespace::enter(&mut state, name, address, TYPE);
@@ -154,6 +160,7 @@ pub fn make(context: &Context, new: New) -> NtResult<u64> {
         dispatch: new.dispatch,
         driver_is_gone: false,
         _memory: memory,
+        _extension: extension,
     };
     state.get::<Devices>().all.insert(address, device);
     drop(state);
@@ -164,6 +171,11 @@ pub fn make(context: &Context, new: New) -> NtResult<u64> {
     if new.is_exclusive {
         flags |= flag::EXCLUSIVE;
     }
+    context.update(extension_at, |value: &mut DeviceObjectExtension| {
+        value.kind = EXTENSION;
+        value.size = u16::try_from(size_of::<DeviceObjectExtension>()).unwrap_or(u16::MAX);
+        value.device_object = address;
+    });
     // The links of an empty list point to the list itself.
     let list = address.wrapping_add(offset_of!(DeviceObject, device_queue.device_list_head) as u64);
     context.update(address, |value: &mut DeviceObject| {
@@ -175,6 +187,7 @@ pub fn make(context: &Context, new: New) -> NtResult<u64> {
         value.characteristics = new.characteristics;
         value.device_type = new.kind;
         value.stack_size = 1;
+        value.device_object_extension = extension_at;
         if new.extension > 0 {
             value.device_extension = address.wrapping_add(size as u64);
         }

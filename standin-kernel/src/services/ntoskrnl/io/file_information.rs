@@ -61,7 +61,7 @@ fn information(file: &OpenFile, name: &str, kind: u32) -> NtResult<Vec<u8>> {
     /// The allocation unit of disks.
     const CLUSTER: u64 = 4096;
     let metadata = fs::metadata(&file.path).map_err(|error| status_of(&error))?;
-    let is_directory = file.file.is_none();
+    let is_directory = file.file.is_none() && !file.is_volume;
     let attributes = if is_directory { DIRECTORY } else { ARCHIVE };
     let size = if is_directory { 0 } else { metadata.len() };
     let allocation = size.next_multiple_of(CLUSTER);

@@ -92,8 +92,10 @@ struct Files {
 }
 
 pub struct OpenFile {
-    /// `None` for a directory.
+    /// `None` for a directory and for the volume.
     pub file: Option<File>,
+    /// Set if the volume is open, not its root directory.
+    pub is_volume: bool,
     pub path: PathBuf,
     pub access: u32,
     share: u32,
@@ -224,8 +226,9 @@ fn find_entry(folder: &Path, name: &str) -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-/// Returns the path that object attributes specify.
-fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
+/// Returns the path that object attributes specify, and whether they specify the volume itself: its name
+/// without a backslash at the end.
+fn path_of(context: &Context, attributes: u64) -> NtResult<(PathBuf, bool)> {
     let attributes: ObjectAttributesNt = context.read(attributes);
     if attributes.object_name == 0 {
         return Err(OBJECT_PATH_SYNTAX_BAD);
@@ -240,7 +243,10 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
         if name.starts_with('\\') {
             return Err(OBJECT_NAME_INVALID);
         }
-        return resolve(&root.path, &name);
+        if root.is_volume {
+            return Err(OBJECT_PATH_NOT_FOUND);
+        }
+        return Ok((resolve(&root.path, &name)?, false));
     }
     if !name.starts_with('\\') {
         return Err(OBJECT_PATH_SYNTAX_BAD);
@@ -249,7 +255,7 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
     let path = below_volume(&name).ok_or_else(|| {
         namespace::find(context, &name, true).err().unwrap_or(OBJECT_PATH_NOT_FOUND)
     })?;
-    resolve(&folder.ok_or(OBJECT_PATH_NOT_FOUND)?, &path)
+    Ok((resolve(&folder.ok_or(OBJECT_PATH_NOT_FOUND)?, &path)?, path.is_empty()))
 }
 
 fn create(
@@ -391,7 +397,7 @@ fn finish(context: &Context, block: At<IoStatusBlock>, done: NtResult<u64>) -> N
 /// Opens or creates a file. Returns its object's address, and the status block's information.
 fn open_path(
     context: &Context,
-    path: PathBuf,
+    (path, is_volume): (PathBuf, bool),
     [access, share, disposition, options]: [u32; 4],
 ) -> NtResult<(u64, u64)> {
     // The root directory can only be opened: `FILE_OPEN` or `FILE_OPEN_IF`.
@@ -415,7 +421,8 @@ fn open_path(
         (1 | 4, false) => return Err(NtStatus::OBJECT_NAME_NOT_FOUND),
         _ => return Err(NtStatus::INVALID_PARAMETER),
     };
-    let is_directory = metadata.map_or(options & option::DIRECTORY != 0, |found| found.is_dir());
+    let is_directory =
+        !is_volume && metadata.map_or(options & option::DIRECTORY != 0, |found| found.is_dir());
     if is_directory && options & option::NON_DIRECTORY != 0 {
         return Err(FILE_IS_A_DIRECTORY);
     }
@@ -424,14 +431,17 @@ fn open_path(
     }
     let mut state = context.state();
     let files = state.get::<Files>();
-    let mut others = files.open.values().filter(|other| other.path == path);
+    let mut others =
+        files.open.values().filter(|other| other.path == path && other.is_volume == is_volume);
     if others.clone().any(|other| other.deletes) {
         return Err(DELETE_PENDING);
     }
     if others.any(|other| conflicts(access, other.share) || conflicts(other.access, share)) {
         return Err(SHARING_VIOLATION);
     }
-    let file = if is_directory {
+    let file = if is_volume {
+        None
+    } else if is_directory {
         if !exists {
             fs::create_dir(&path).map_err(|error| status_of(&error))?;
         }
@@ -459,6 +469,7 @@ fn open_path(
     let _written = memory::write(object, &value);
     let opened = OpenFile {
         file,
+        is_volume,
         path,
         access,
         share,

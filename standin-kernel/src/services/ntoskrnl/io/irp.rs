@@ -14,7 +14,7 @@ use crate::{
         rule::Rule,
     },
     services::{
-        managers::pool::Tag,
+        managers::{module_states::ModuleStates, pool::Tag},
         ntoskrnl::{
             context::{Context, Entries},
             live_irps,
@@ -258,17 +258,36 @@ pub fn call_driver(context: &Context, device: At<DeviceObject>, irp: At<Irp>) ->
     let driver = device.read(context).driver_object;
     let object: DriverObject = context.read(driver);
     let routine = object.major_function.get(usize::from(location.major_function)).copied();
-    let Some(routine) = routine.filter(|routine| *routine != 0) else {
-        // The I/O manager's default routine completes the request.
-        value.io_status.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
-        value.io_status.information = 0;
-        let block = offset_of!(Irp, io_status);
-        store(context, irp.0, block, &value.io_status);
-        complete_request(context, irp.0);
-        return NtStatus::INVALID_DEVICE_REQUEST;
+    let default = context.state().get::<DefaultDispatch>().0;
+    let Some(routine) = routine.filter(|routine| ![0, default].contains(routine)) else {
+        return complete_as_invalid(context, irp.0, value);
     };
     let what = major_name(location.major_function);
     NtStatus::from_register(context.call_driver(what, routine, [device.0, irp.0]))
+}
+
+/// The address of the I/O manager's default dispatch routine.
+#[derive(Default)]
+struct DefaultDispatch(u64);
+
+/// Stores the address of the default dispatch routine, which drivers find in a new driver object.
+pub fn note_default_dispatch(state: &mut ModuleStates, address: u64) {
+    state.get::<DefaultDispatch>().0 = address;
+}
+
+/// The I/O manager's default dispatch routine. A driver may call it through its driver object.
+pub fn refuse(context: &Context, _device: At<DeviceObject>, irp: At<Irp>) -> u64 {
+    must_be_request(context, irp.0);
+    u64::from(complete_as_invalid(context, irp.0, irp.read(context)).bits())
+}
+
+/// Completes a request for which a driver has no routine.
+fn complete_as_invalid(context: &Context, irp: u64, mut value: Irp) -> NtStatus {
+    value.io_status.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
+    value.io_status.information = 0;
+    store(context, irp, offset_of!(Irp, io_status), &value.io_status);
+    complete_request(context, irp);
+    NtStatus::INVALID_DEVICE_REQUEST
 }
 
 /// Bugchecks if no request is at the address, or if the request was completed or freed.
