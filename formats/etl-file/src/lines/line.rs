@@ -72,13 +72,7 @@ impl Cells {
     /// Replaces the texts by those of an event; `codes` adds the names of well-known status codes.
     pub fn fill(&mut self, event: &Decoded, codes: bool) {
         let descriptor = &event.descriptor;
-        for cell in [
-            &mut self.day, &mut self.time, &mut self.processor, &mut self.provider,
-            &mut self.event, &mut self.level, &mut self.keyword, &mut self.opcode,
-            &mut self.channel, &mut self.activity, &mut self.fields,
-        ] {
-            cell.clear();
-        }
+        self.clear();
         self.time(event.time);
         text::decimal(event.processor, &mut self.processor);
         match &event.provider_name {
@@ -113,6 +107,31 @@ impl Cells {
             text::guid(related, &mut self.activity);
         }
         fields(event, codes, &mut self.fields);
+    }
+
+    /// Empties all texts.
+    fn clear(&mut self) {
+        // A text that is missing here is a compile error, one that is not emptied a warning.
+        let Self {
+            day,
+            time,
+            processor,
+            provider,
+            event,
+            level,
+            keyword,
+            opcode,
+            channel,
+            activity,
+            fields,
+            times: _,
+        } = self;
+        for text in [
+            day, time, processor, provider, event, level, keyword, opcode, channel, activity,
+            fields,
+        ] {
+            text.clear();
+        }
     }
 
     /// Writes the date and the time of day, or the whole text of a time outside the calendar.
