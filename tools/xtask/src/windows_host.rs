@@ -310,8 +310,8 @@ fn run_damaged(folder: &Path) -> Result<usize> {
         };
         let said = files::read_to_string(&output)?;
         ensure!(
-            matches!(status.code(), Some(0 | 1)) && said.contains("error: ")
-                || status.success() && said.contains("found: "),
+            matches!(status.code(), Some(0 | 1))
+                && (said.contains("error: ") || said.contains("found: ")),
             "damaged image {number}, {}, ends the command ({status}):\n{said}",
             sys.display()
         );
