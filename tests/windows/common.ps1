@@ -28,7 +28,7 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
         Checks = New-Object Collections.ArrayList
         SkipReason = $null
         Restart = $false
-        # Whether the checks give evidence, so that what differs does not fail the stage.
+        # True if the checks give evidence: a difference does not fail the stage.
         Evidence = $false
     }
     $started = Get-Date

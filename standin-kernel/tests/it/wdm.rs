@@ -49,8 +49,10 @@ fn a_device_is_written_read_and_controlled() {
     assert_eq!(file.device_control(commands::REFERENCES, &[], 8).unwrap().information, 2);
     other.close().unwrap();
     assert_eq!(file.device_control(commands::REFERENCES, &[], 8).unwrap().information, 1);
-    let unknown = file.device_control(commands::UNKNOWN, &[], 0).unwrap();
-    assert_eq!(unknown.status, NtStatus::INVALID_DEVICE_REQUEST);
+    for command in [commands::UNKNOWN, commands::DEFAULT_ROUTINE] {
+        let refused = file.device_control(command, &[], 0).unwrap();
+        assert_eq!(refused.status, NtStatus::INVALID_DEVICE_REQUEST);
+    }
     close(&kernel, driver, file);
 }
 

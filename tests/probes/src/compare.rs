@@ -7,7 +7,7 @@ use crate::{
     list::probes,
 };
 
-/// How the probes about a statement ended.
+/// The numbers of probes about a statement, by their result.
 #[derive(Default)]
 struct Verdict {
     agreed: usize,

@@ -110,7 +110,7 @@ struct Results {
     path: Vec<Step>,
     agreed: usize,
     differences: Vec<Difference>,
-    /// What could not be asked, and why.
+    /// The checks that were not made, each with the reason.
     not_asked: Vec<(String, String)>,
     /// The answers to the probes.
     answers: Option<PathBuf>,

@@ -1,5 +1,7 @@
 //! Processor faults, as the hosts report them.
 
+use std::arch::asm;
+
 use crate::ground::unwind::Registers;
 
 /// The flags that the calling convention requires to be clear. Code outside drivers cannot run
@@ -83,3 +85,24 @@ pub type Divert = fn(&Trap) -> Diversion;
 /// The routine in which a thread continues after a fault. It never returns to the faulting
 /// instruction.
 pub type Resume = extern "C" fn() -> !;
+
+/// Makes this thread continue in a routine, on the stack with this end.
+///
+/// # Safety
+///
+/// The stack must belong to this thread, and nothing on it may be used again. Its end must be a multiple
+/// of 16.
+pub unsafe fn continue_on(top: u64, resume: Resume) -> ! {
+    // SAFETY: the caller guarantees that the stack can be used, and the routine does not return.
+    unsafe {
+        asm!(
+            "mov rsp, {top}",
+            // The null return address ends stack walks, such as the walk of a panic.
+            "push 0",
+            "jmp {resume}",
+            top = in(reg) top,
+            resume = in(reg) resume,
+            options(noreturn),
+        )
+    }
+}

@@ -25,6 +25,8 @@ pub use system::{
     process::{End, Process, Shared, Task, start, started_for},
 };
 
+#[cfg(test)]
+pub use system::files::link_folder;
 pub use system::{
     code::{
         INSTRUCTIONS, Replaced, call_name, has_system_calls, map_image, replace_instructions,

@@ -69,17 +69,12 @@ impl Table {
         Self { image, directory, count: if is_inside { size / Entry::SIZE } else { 0 } }
     }
 
-    fn entry(&self, number: usize) -> Option<Entry> {
+    /// Returns the entry with a number, which counts from 0 in the directory's order.
+    pub fn entry(&self, number: usize) -> Option<Entry> {
         if number >= self.count {
             return None;
         }
         Entry::read(&self.image, self.directory + number * Entry::SIZE)
-    }
-
-    /// Returns the entries in the directory's order.
-    #[cfg(any(test, windows))]
-    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        (0..self.count).filter_map(|number| self.entry(number))
     }
 
     /// Returns the unwind information of an entry.

@@ -346,8 +346,9 @@ fn described(entry: Entry, info: &Info) -> String {
 fn a_third_party_reader_finds_the_same_unwind_data() {
     for driver in ["etw_sample_driver.sys", "etw_rules_driver.sys", "etw_kmdf_driver.sys"] {
         let table = functions(driver);
+        let entries = (0..).map_while(|number| table.entry(number));
         let ours: Vec<String> =
-            table.entries().map(|entry| described(entry, &table.info(entry).unwrap())).collect();
+            entries.map(|entry| described(entry, &table.info(entry).unwrap())).collect();
         let script = etw_test_support::oracle("unwind_dump.py");
         let path = etw_test_support::drivers("release").join(driver);
         let output = String::from_utf8(etw_test_support::run_python([script, path])).unwrap();

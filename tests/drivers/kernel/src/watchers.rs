@@ -295,8 +295,7 @@ pub fn stop() {
     call!(PsRemoveLoadImageNotifyRoutine, Some(image));
 }
 
-/// Registers a routine and does not remove it.
-/// Leaves a routine registered. The report names this function.
+/// Registers a routine and does not remove it. The report names this function, so it is not inlined.
 #[inline(never)]
 pub fn left() {
     same!(call!(PsSetLoadImageNotifyRoutine, Some(image)), 0);

@@ -84,5 +84,8 @@ pub const REFERENCES: u32 = control(23, 0);
 /// Returns flags as the number of bytes: 1 if normal APCs are disabled, 2 if all APCs are disabled,
 /// and 4 if the file is open for synchronous requests.
 pub const APCS: u32 = control(24, 0);
+/// Calls the I/O manager's default routine, which the driver object has for a request that the driver does
+/// not serve.
+pub const DEFAULT_ROUTINE: u32 = control(25, 0);
 /// Returns the number of equal bytes in the second buffer and the reversed input.
 pub const COMPARE_SECOND: u32 = control(19, 1);

@@ -9,8 +9,8 @@ use etw_driver_support::nt;
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, FO_SYNCHRONOUS_IO, IO_STACK_LOCATION, IRP, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL,
-    IRP_MJ_READ, IRP_MJ_WRITE, NTSTATUS, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_PENDING,
-    STATUS_SUCCESS,
+    IRP_MJ_READ, IRP_MJ_SET_EA, IRP_MJ_WRITE, NTSTATUS, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED,
+    STATUS_PENDING, STATUS_SUCCESS,
 };
 
 use crate::{
@@ -158,6 +158,17 @@ fn control(
             complete(irp, STATUS_SUCCESS, 0)
         }
         commands::FORGET => STATUS_SUCCESS,
+        commands::DEFAULT_ROUTINE => {
+            // SAFETY: the device belongs to this driver.
+            let driver = unsafe { (*device).DriverObject };
+            // SAFETY: the object is this driver's.
+            let routine = unsafe { (*driver).MajorFunction[IRP_MJ_SET_EA as usize] };
+            routine.map_or_else(
+                || complete(irp, STATUS_SUCCESS, 0),
+                // SAFETY: the routine is the I/O manager's, and completes the request.
+                |routine| unsafe { routine(device, irp) },
+            )
+        }
         commands::COMPARE_SECOND => {
             let second =
                 nt!(MmMapLockedPagesSpecifyCache, request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16);

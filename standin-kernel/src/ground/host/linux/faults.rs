@@ -27,7 +27,7 @@ use nix::{
 use super::code;
 use crate::ground::{
     copy, flight,
-    host::fault::{ALIGNMENT_CHECK, CLEAR_FLAGS, Divert, Fault, Resume, Trap},
+    host::fault::{ALIGNMENT_CHECK, CLEAR_FLAGS, Divert, Fault, Resume, Trap, continue_on},
     unwind::Registers as General,
 };
 
@@ -197,18 +197,8 @@ pub fn resume(trap: Trap) -> ! {
     let Some((top, resume)) = RESUME.get() else {
         unreachable!("only a thread that called `resume_at` has accesses served");
     };
-    // SAFETY: the stack belongs to the thread and nothing runs on it, and the routine does not return.
-    unsafe {
-        asm!(
-            "mov rsp, {top}",
-            // The null return address ends stack walks, such as the walk of a panic.
-            "push 0",
-            "jmp {resume}",
-            top = in(reg) top,
-            resume = in(reg) resume,
-            options(noreturn),
-        )
-    }
+    // SAFETY: the stack belongs to the thread and nothing runs on it.
+    unsafe { continue_on(top, resume) }
 }
 
 /// Returns the fault of this thread, if there was one.

@@ -1,5 +1,7 @@
 //! The files of the volume that a driver finds.
 
+#[cfg(test)]
+pub use std::os::unix::fs::symlink as link_folder;
 use std::{
     fs::Metadata,
     os::unix::fs::MetadataExt as _,

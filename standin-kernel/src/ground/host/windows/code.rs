@@ -121,8 +121,10 @@ fn regions(
     sections: &[Range<usize>],
 ) -> Vec<(Range<usize>, bool)> {
     let offset = |offset: u32| usize::try_from(offset).unwrap_or(usize::MAX);
-    let mut known: Vec<Range<usize>> =
-        functions.entries().map(|entry| offset(entry.begin)..offset(entry.end)).collect();
+    let mut known: Vec<Range<usize>> = (0..)
+        .map_while(|number| functions.entry(number))
+        .map(|entry| offset(entry.begin)..offset(entry.end))
+        .collect();
     known.sort_unstable_by_key(|range| range.start);
     let leaves = leaves(image, &known, sections);
     known.extend(leaves.into_iter().map(|(start, end)| start..end));

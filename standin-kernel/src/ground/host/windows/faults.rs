@@ -46,12 +46,12 @@ use windows_sys::Win32::{
 use super::code;
 use crate::ground::{
     copy, flight,
-    host::fault::{ALIGNMENT_CHECK, CLEAR_FLAGS, Divert, Fault, Resume, Trap},
+    host::fault::{ALIGNMENT_CHECK, CLEAR_FLAGS, Divert, Fault, Resume, Trap, continue_on},
     memory_routines,
     unwind::Registers,
 };
 
-/// What the handler knows of a thread.
+/// A thread's part in the handling of faults.
 #[derive(Default)]
 struct State {
     trap: Option<Trap>,
@@ -222,18 +222,8 @@ pub fn resume(trap: Trap) -> ! {
     let Some((stack, resume)) = resume else {
         unreachable!("only a thread that called `resume_at` has accesses served");
     };
-    // SAFETY: the stack belongs to the thread and nothing runs on it, and the routine does not return.
-    unsafe {
-        asm!(
-            "mov rsp, {top}",
-            // The null return address ends stack walks, such as the walk of a panic.
-            "push 0",
-            "jmp {resume}",
-            top = in(reg) stack.end,
-            resume = in(reg) resume,
-            options(noreturn),
-        )
-    }
+    // SAFETY: the stack belongs to the thread and nothing runs on it.
+    unsafe { continue_on(stack.end, resume) }
 }
 
 /// Returns the fault of this thread, if there was one. Called first by the routine in which the

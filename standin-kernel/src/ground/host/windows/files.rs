@@ -1,5 +1,7 @@
 //! The files of the volume that a driver finds.
 
+#[cfg(test)]
+pub use std::os::windows::fs::symlink_dir as link_folder;
 use std::{
     fs::{self, Metadata, OpenOptions},
     mem::MaybeUninit,
