@@ -14,7 +14,10 @@ const MAX_NAME: usize = 103;
 /// The files of an image: paths with `/` between folders, and contents.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// Writes an image with these files and this label.
+/// The date of images and their files, in seconds since 1970: 1980, the earliest that FAT can store.
+const DATE: &str = "315532800";
+
+/// Writes an image with these files and this label. Equal files give equal images.
 ///
 /// # Errors
 ///
@@ -35,7 +38,10 @@ pub fn write(image: &Path, label: &str, files: &Files) -> Result<()> {
     }
     let mut xorriso = Command::new("xorriso");
     xorriso.args(["-as", "mkisofs", "-quiet", "-iso-level", "3", "-J", "-joliet-long"]);
+    xorriso.args(["--set_all_file_dates", &format!("={DATE}")]);
     xorriso.args(["-V", label, "-o"]).arg(image).arg(folder.path());
+    // The variable dates the image, from which its identifier is made; the option dates the files.
+    xorriso.env("SOURCE_DATE_EPOCH", DATE);
     let output = xorriso.output().map_err(Error::NoXorriso)?;
     if output.status.success() {
         return Ok(());

@@ -4,3 +4,4 @@
 
 mod answer;
 mod batch_files;
+mod iso;
