@@ -3,6 +3,7 @@
 
 pub use crate::decode::value::distinct_names;
 pub use crate::image::described;
+pub use crate::pipeline::{AddressHider, available_threads};
 
 /// The compression of buffers.
 pub mod compression {

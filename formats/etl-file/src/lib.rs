@@ -60,7 +60,7 @@ pub use decode::event::Decoded;
 pub use etw_wire::Guid;
 pub use header::{HeaderError, LogFileHeader, TimeZone, log_file_mode};
 pub use image::ImageError;
-pub use pipeline::{FirstPass, Pipeline, RecordCount, RecordCounts, Summary, available_threads};
+pub use pipeline::{FirstPass, Pipeline, RecordCount, RecordCounts, Summary};
 pub use read::{
     BufferInfo, Damage, DamageKind, Damages, Event, EventRef, Items, LoadedBuffer, Other,
     OtherFormat, OtherKind, PointerSize, ReadError, Record, RecordBuf, RecordRef, Records, Trace,

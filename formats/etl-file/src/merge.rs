@@ -9,12 +9,9 @@
 
 use std::io::{Read, Seek, Write};
 
-use crate::decode::catalog::Catalog;
-use crate::decode::{Decoder, kernel};
+use crate::decode::kernel;
 use crate::header::{HeaderError, LogFileHeader, log_file_mode};
-use crate::hiding::{hide, is_packet};
 use crate::layout::Form;
-use crate::pipeline::decode_record;
 use crate::read::{Damages, ReadError, RecordRef, Records, TraceFile};
 use crate::record::{EncodeError, EncodedRecord};
 use crate::time::{Clock, ClockType, FileTime};
@@ -120,29 +117,6 @@ pub struct Merged {
     pub damages: Vec<Damages>,
 }
 
-/// Hides the addresses of network adapters in the records of a trace.
-#[derive(Debug)]
-pub struct AddressHider<'a>(Decoder<'a>);
-
-impl<'a> AddressHider<'a> {
-    /// Returns a hider for a trace. The catalog contains what a
-    /// [first pass](crate::FirstPass::read) over the trace found.
-    #[must_use]
-    pub fn new(catalog: &'a Catalog) -> Self {
-        Self(Decoder::new(catalog))
-    }
-
-    /// Returns a record's bytes with zeros in place of addresses, or `None` if it has none. The
-    /// packets of a capture stay as they are.
-    pub fn hide(&mut self, record: &RecordRef<'_>) -> Option<Vec<u8>> {
-        let (event, mut decoded) = decode_record(record, &mut self.0)?;
-        if is_packet(&event) {
-            return None;
-        }
-        hide(self.0.catalog().addresses(), record, &mut decoded)
-    }
-}
-
 /// Returns true if a record with a hook describes its session: a header event (0x00), group masks
 /// (0x05, 0x20), the container id (0x50) or the last drop times (0x52).
 #[must_use]
@@ -178,7 +152,7 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
 ///
 /// `keeps` receives each record with the index of its trace, and returns the reason to keep it; see
 /// [`Trimmer::keeps`](crate::trim::Trimmer::keeps). `hides` receives each kept record, and returns
-/// the bytes to write in its place, if any; see [`AddressHider::hide`].
+/// the bytes to write in its place, if any.
 ///
 /// # Errors
 ///

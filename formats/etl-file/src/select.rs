@@ -61,7 +61,7 @@ impl Selection {
 
     /// Returns true if events at `time` can be selected.
     #[must_use]
-    pub fn wants_time(&self, time: FileTime) -> bool {
+    pub(crate) fn wants_time(&self, time: FileTime) -> bool {
         self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time <= to)
     }
 

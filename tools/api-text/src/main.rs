@@ -28,6 +28,9 @@ const FORMATS: RangeInclusive<u64> = 57..=59;
 /// The folder of the text files, relative to the repository's root.
 const FOLDER: &str = "docs/api";
 
+/// The largest sizes of texts, in bytes. A larger one needs fewer public items, or a reason.
+const MAX_SIZES: [(&str, usize); 1] = [("etl-file.txt", 60_000)];
+
 /// The environment variable with the path of the wrapped rustdoc.
 const RUSTDOC: &str = "API_TEXT_RUSTDOC";
 
@@ -77,6 +80,14 @@ fn run(only_check: bool) -> Result<ExitCode> {
             return Ok(ExitCode::from(UNKNOWN_FORMAT));
         }
     };
+    for (name, max) in MAX_SIZES {
+        let size = texts.get(name).map_or(0, String::len);
+        ensure!(
+            (1..=max).contains(&size),
+            "the public API of {FOLDER}/{name} has {size} bytes, and {max} at most are allowed: what only this \
+             repository uses belongs to its `internals`"
+        );
+    }
     if only_check {
         check(&folder, &texts)?;
         return Ok(ExitCode::SUCCESS);

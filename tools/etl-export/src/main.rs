@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use etl_export::{ExportError, Logs, Row, Source, Tables};
 use etl_file::{
     Catalog, CodePage, Completion, Decoded, EventRef, FirstPass, Pipeline, Summary, TraceFile,
-    available_threads,
+    internals::available_threads,
 };
 
 fn command() -> Command {

@@ -10,7 +10,7 @@ use clap::ArgMatches;
 use etl_file::symbols::{SymbolError, Symbols};
 use etl_file::{
     Catalog, Completion, Damages, Decoded, EventRef, FirstPass, OtherFormat, Pipeline, Selection,
-    Summary, TraceFile, available_threads,
+    Summary, TraceFile, internals::available_threads,
 };
 
 use crate::failure::Failure;

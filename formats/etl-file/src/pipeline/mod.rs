@@ -11,6 +11,7 @@
 //! because its result depends on all previous events. Neither the batches nor the output depend on
 //! the number of threads, and the number of batches in memory is limited.
 
+mod address_hider;
 mod first_pass;
 mod ordered;
 mod record;
@@ -19,6 +20,7 @@ mod summary;
 use std::io::{Read, Seek};
 use std::num::NonZeroUsize;
 
+pub use address_hider::AddressHider;
 pub use first_pass::FirstPass;
 pub use record::decode_record;
 pub use summary::{RecordCount, RecordCounts, Summary};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use etl_file::merge::AddressHider;
+use etl_file::internals::AddressHider;
 use etl_file::trim::{Kept, Trimmer};
 use etl_file::{RecordRef, Selection, merge};
 
