@@ -413,16 +413,20 @@ fn a_driver_changes_files_in_its_folder_also_by_sections() {
 #[test]
 fn a_driver_inherits_no_files() {
     let folder = tempfile::tempdir().unwrap();
+    // No file of the tests that run in parallel has this number. Copying a file to its own number
+    // would keep the flag that closes it in the new process.
+    const COPY: i32 = 900;
     let open = File::open("/etc/passwd").unwrap();
-    let read = [Number(9), Text("00000000"), Number(8), Number(0)];
+    assert!(open.as_raw_fd() < COPY);
+    let read = [Number(COPY.into()), Text("00000000"), Number(8), Number(0)];
     for (confinement, failed) in [("available", true), ("none", false)] {
         let said =
             attempt_with(folder.path(), Way::OwnMemory, (Sysno::pread64, &read), |command| {
                 let open = open.as_raw_fd();
                 let copy = move || {
                     // SAFETY: the call reads and writes no memory.
-                    let copied = unsafe { libc::dup2(open, 9) };
-                    if copied == 9 { Ok(()) } else { Err(io::Error::last_os_error()) }
+                    let copied = unsafe { libc::dup2(open, COPY) };
+                    if copied == COPY { Ok(()) } else { Err(io::Error::last_os_error()) }
                 };
                 // SAFETY: the closure only copies a descriptor.
                 unsafe { command.pre_exec(copy) };
