@@ -62,6 +62,11 @@ pub enum Rule {
     /// A Rust declaration is invalid; contains the reason.
     #[error("{0}")]
     Declaration(String),
+    /// The program was built without what reads XML.
+    #[error(
+        "this program was built without a reader of manifests (the feature `manifests` of etl-file)"
+    )]
+    NoReader,
     /// The text is not well-formed XML.
     #[error("the XML is malformed: {0}")]
     Xml(String),

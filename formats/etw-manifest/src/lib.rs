@@ -10,29 +10,43 @@
 //!
 //! `docs/reference/decoding-resources.md` describes the formats and names their sources.
 
+#![cfg_attr(
+    not(feature = "xml"),
+    allow(dead_code, unused_imports, reason = "the reader of XML uses it")
+)]
+
 mod check;
 pub mod compare;
 mod error;
+mod lenient;
 mod model;
 mod position;
 mod presentation;
+#[cfg(feature = "xml")]
 mod read;
 pub mod res;
 pub mod resources;
+#[cfg(feature = "xml")]
 mod shape;
+mod text;
 mod types;
 mod winmeta;
+#[cfg(feature = "xml")]
 mod write;
 
 pub use check::{check, is_name};
 pub use error::{Failures, ManifestError, Rule, printable};
 pub use etw_wire::{Guid, InType, OutType};
+pub use lenient::{Lenient, Part, Skipped};
 pub use model::{
     Channel, Element, Event, Filter, Keyword, Level, Logging, Manifest, Map, MapItem, Node, Opcode,
     Others, Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text,
     TextRef, Translation, replace_fields,
 };
 pub use presentation::Presentation;
-pub use read::{Lenient, Part, Skipped, number, read, read_lenient, text};
+#[cfg(feature = "xml")]
+pub use read::{read, read_lenient};
+pub use text::{number, text};
 pub use winmeta::{standard_channel, standard_level, standard_opcode};
+#[cfg(feature = "xml")]
 pub use write::write;

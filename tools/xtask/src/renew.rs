@@ -105,6 +105,20 @@ fn test(package: &str, arguments: &[&str]) -> Outcome {
     Ok(None)
 }
 
+/// Returns the packages whose tests write files, without those in a workspace of their own.
+#[cfg(test)]
+pub fn tested_packages() -> std::collections::BTreeSet<String> {
+    let root = root();
+    let compared = compared(&root, &tree::files(&root).unwrap()).unwrap();
+    let name = |one: Compared| {
+        let text = fs::read_to_string(root.join(one.manifest)).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("name = "));
+        line.unwrap().trim_matches('"').to_owned()
+    };
+    let written = ["wdk-etw-build", "cargo-etw", "etl"].map(ToOwned::to_owned);
+    compared.into_iter().map(name).chain(written).collect()
+}
+
 /// Writes the manifests of declarations, and the declarations of manifests and of WPP's messages.
 fn fixtures() -> Outcome {
     test("wdk-etw-build", &["--test", "it", "--", "declared::", "imported::"])?;

@@ -1,8 +1,8 @@
 //! Checks what a selection of packages compiles. A package that several selections compile must have
 //! the same features in all of them, since cargo compiles it once for each set of features.
 //!
-//! The selections are those of README.md and CONTRIBUTING.md: `cargo test -p …`, `cargo xtask` and
-//! `cargo foreign`.
+//! The selections are those of README.md and CONTRIBUTING.md (`cargo test -p …`, `cargo xtask` and
+//! `cargo foreign`), and those that `cargo xtask renew` runs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::process::{cargo, json, root};
+use crate::{
+    process::{cargo, json, output_of, root},
+    renew,
+};
 
 /// The maximum number of packages that `cargo test -p wdk-etw` compiles.
 const MAX_OF_LIBRARY: usize = 45;
@@ -154,8 +157,13 @@ fn selections_share_their_third_party_crates() {
     let documents =
         ["README.md", "CONTRIBUTING.md"].map(|name| fs::read_to_string(root().join(name)).unwrap());
     let named = documents.iter().flat_map(|text| Selection::all_of(text, &members));
-    let named: BTreeSet<Selection> = named.collect();
-    for expected in ["wdk-etw", "standin-kernel", "etw-scenarios", "xtask", "etw-foreign"] {
+    let mut named: BTreeSet<Selection> = named.collect();
+    // `cargo xtask renew` runs these.
+    let tested = renew::tested_packages().into_iter().filter(|package| members.contains(package));
+    named.extend(tested.map(|package| Selection { packages: vec![package], has_tests: true }));
+    for expected in
+        ["wdk-etw", "standin-kernel", "etw-scenarios", "xtask", "etw-foreign", "cargo-etw", "etl"]
+    {
         assert!(named.iter().any(|one| one.packages == [expected]), "{expected}: {named:?}");
     }
     let selections: Vec<(String, Features)> =
@@ -219,4 +227,17 @@ fn a_crate_with_other_features_is_named_with_who_asks() {
     assert!(problems[0].contains("`default` is asked for by y"), "{problems:?}");
     let same = [selection("first", one, &["std"]), selection("second", one, &["std"])];
     assert_eq!(differences(&same, &metadata), [] as [&str; 0]);
+}
+
+#[test]
+fn a_drivers_tests_compile_no_readers_of_others_formats_and_no_command_line() {
+    let mut tree = cargo(&["tree", "--locked", "--package", "standin-kernel", "--edges"]);
+    let printed = output_of(tree.args(["normal,build", "--prefix", "none"])).unwrap();
+    let names: BTreeSet<&str> =
+        printed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains("etl-file") && names.contains("etw-manifest"), "{printed}");
+    let unused =
+        ["anyhow", "clap", "comfy-table", "csv", "landlock", "pcap-file", "quick-xml", "roxmltree"];
+    let compiled: Vec<_> = unused.iter().filter(|name| names.contains(**name)).collect();
+    assert!(compiled.is_empty(), "users of the stand-in kernel's library compile {compiled:?}");
 }

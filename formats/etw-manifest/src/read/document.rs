@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use roxmltree::Node as Xml;
 
 use super::{
-    lenient::{Part, Skipped},
     reader::Reader,
     root::Parts,
     xml::{named, optional},
 };
 use crate::{
     error::{ManifestError, Rule},
+    lenient::{Part, Skipped},
     model::{Channel, Text, Translation},
     shape::Mode,
     winmeta,

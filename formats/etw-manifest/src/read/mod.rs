@@ -6,7 +6,6 @@
 mod document;
 mod event;
 mod find;
-mod lenient;
 mod lines;
 mod provider;
 mod reader;
@@ -20,37 +19,15 @@ use roxmltree::{Document, ParsingOptions};
 use crate::{
     check::check,
     error::{Failures, ManifestError, Rule},
+    lenient::{Lenient, Part, Skipped},
     model::{Manifest, Position},
 };
 
 pub use crate::shape::Mode;
 use find::{Globals, Names};
-pub use lenient::{Lenient, Part, Skipped};
 use lines::Lines;
 use reader::Reader;
 use repair::repair;
-pub use xml::number;
-
-/// Returns the text of a file in UTF-8 or in UTF-16; `None` if the bytes are neither. UTF-16 is
-/// recognized by its byte order mark or by its first character, `<`.
-#[must_use]
-pub fn text(bytes: &[u8]) -> Option<String> {
-    let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
-        let pairs = bytes.chunks(2);
-        let units = pairs.map(|pair| match *pair {
-            [first, second] => Some(unit([first, second])),
-            _ => None,
-        });
-        String::from_utf16(&units.collect::<Option<Vec<u16>>>()?).ok()
-    };
-    match bytes {
-        [0xFF, 0xFE, rest @ ..] => wide(rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => wide(rest, u16::from_be_bytes),
-        [b'<', 0, ..] => wide(bytes, u16::from_le_bytes),
-        [0, b'<', ..] => wide(bytes, u16::from_be_bytes),
-        [0xEF, 0xBB, 0xBF, rest @ ..] | rest => String::from_utf8(rest.to_vec()).ok(),
-    }
-}
 
 /// Reads a manifest for a compiler, and checks its XML (eventman.xsd) and the rules of [`check()`].
 ///

@@ -7,12 +7,12 @@ use roxmltree::Node as Xml;
 
 use super::{
     find::Names,
-    lenient::Part,
     reader::Reader,
     xml::{elements, name, named, optional, others},
 };
 use crate::{
     error::Rule,
+    lenient::Part,
     model::{Channel, Keyword, Level, Logging, Map, MapItem, Opcode, Provider, Query, Task},
     shape::Mode,
     winmeta,

@@ -4,11 +4,11 @@ use roxmltree::{Document, Node as Xml};
 
 use super::{
     find::{Globals, Names},
-    lenient::{Part, Skipped},
     lines::Lines,
 };
 use crate::{
     error::{ManifestError, Rule},
+    lenient::{Part, Skipped},
     model::{Manifest, Position},
     shape::Mode,
 };

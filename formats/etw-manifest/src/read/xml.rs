@@ -10,6 +10,7 @@ use crate::shape::Mode;
 use crate::{
     error::Rule,
     model::{Others, Position, QName, Text, TextRef},
+    text::number,
 };
 
 pub fn name<'a>(node: Xml<'a, '_>) -> &'a str {
@@ -54,17 +55,6 @@ pub fn optional(node: Xml<'_, '_>, attribute: &str) -> Option<String> {
 pub fn others(node: Xml<'_, '_>, names: &[&str]) -> Others {
     let there = node.attributes().filter(|attribute| names.contains(&attribute.name()));
     there.map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned())).collect()
-}
-
-/// Parses a number in a manifest: decimal digits, or hexadecimal digits after `0x`.
-#[must_use]
-pub fn number(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
-    // `parse` would accept a sign.
-    let is_number = digits.starts_with(|first: char| first.is_digit(radix));
-    is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
 }
 
 impl<'a, 'i> Reader<'a, 'i> {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use etw_manifest::{self as model, Manifest, Property, PropertyKind, QName, Size, TextRef};
+use etw_manifest::{
+    self as model, Lenient, Manifest, ManifestError, Property, PropertyKind, QName, Size, TextRef,
+};
 
 use super::provider::{Channel, EventDefinition, Provider};
 use etw_wire::InType;
@@ -12,6 +14,19 @@ use crate::decode::schema::{Count, Encoding, Field, Length, Presentation, Schema
 
 /// The preferred language of strings.
 const CULTURE: &str = "en-US";
+
+/// Reads a manifest's XML.
+#[cfg(feature = "manifests")]
+pub fn read_manifest(text: &str) -> Result<Lenient, ManifestError> {
+    etw_manifest::read_lenient(text)
+}
+
+/// Returns the error of a build without a reader.
+#[cfg(not(feature = "manifests"))]
+pub fn read_manifest(_: &str) -> Result<Lenient, ManifestError> {
+    let rule = etw_manifest::Rule::NoReader;
+    Err(ManifestError { at: etw_manifest::Position::default(), rule })
+}
 
 /// Indexes the providers of a manifest.
 pub fn providers(manifest: &Manifest) -> Vec<Provider> {

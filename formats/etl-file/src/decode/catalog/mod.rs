@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use etw_manifest::{Lenient, Manifest, ManifestError, Skipped, read_lenient, text};
+use etw_manifest::{Lenient, Manifest, ManifestError, Skipped, text};
 
 pub use error::LoadError;
-pub(super) use index::providers;
+pub(super) use index::{providers, read_manifest};
 pub use provider::{Channel, EventDefinition, Provider};
 
 use etw_wire::Guid;
@@ -129,7 +129,7 @@ impl Catalog {
     /// # Errors
     /// Fails with [`ManifestError`] if the text is not a manifest; the catalog is then unchanged.
     pub fn add(&mut self, manifest: &str) -> Result<Vec<Skipped>, ManifestError> {
-        let Lenient { manifest, skipped } = read_lenient(manifest)?;
+        let Lenient { manifest, skipped } = read_manifest(manifest)?;
         self.add_model(&manifest);
         Ok(skipped)
     }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
-use etw_manifest::{ManifestError, Skipped, read_lenient};
+use etw_manifest::{ManifestError, Skipped};
 use etw_wire::{Guid, winmeta};
 
 use super::catalog::{self, Catalog, Channel, EventDefinition, Provider};
@@ -377,7 +377,7 @@ impl Collector {
         let mut sources: BTreeMap<Guid, Manifests> = BTreeMap::new();
         for (xml, source) in manifests {
             let (provider, process) = source.writer;
-            match read_lenient(&String::from_utf8_lossy(&xml)) {
+            match catalog::read_manifest(&String::from_utf8_lossy(&xml)) {
                 Ok(lenient) => {
                     schemas.counts.manifests += 1;
                     for why in lenient.skipped {

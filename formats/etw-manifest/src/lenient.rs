@@ -16,7 +16,7 @@ pub struct Lenient {
     pub skipped: Vec<Skipped>,
 }
 
-/// A part of a manifest that [`read_lenient`](super::read_lenient) skipped.
+/// A part of a manifest that [`read_lenient`](crate::read_lenient) skipped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.sentence())]
 pub struct Skipped {
