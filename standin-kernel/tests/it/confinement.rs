@@ -412,10 +412,10 @@ fn a_driver_changes_files_in_its_folder_also_by_sections() {
 
 #[test]
 fn a_driver_inherits_no_files() {
-    let folder = tempfile::tempdir().unwrap();
     // No file of the tests that run in parallel has this number. Copying a file to its own number
     // would keep the flag that closes it in the new process.
     const COPY: i32 = 900;
+    let folder = tempfile::tempdir().unwrap();
     let open = File::open("/etc/passwd").unwrap();
     assert!(open.as_raw_fd() < COPY);
     let read = [Number(COPY.into()), Text("00000000"), Number(8), Number(0)];
