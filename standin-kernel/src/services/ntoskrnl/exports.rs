@@ -3,8 +3,8 @@
 use super::{
     cm,
     context::{Context, Entries},
-    crt, dbg, ex, io, ke, mm, ob, object_links, object_names, object_security, object_waits, po,
-    ps, rtl, se, sections,
+    crt, dbg, ex, fsrtl, io, ke, mm, ob, object_links, object_names, object_security, object_waits,
+    po, ps, rtl, se, sections,
 };
 use crate::execution::routine::{Routine, routine};
 
@@ -42,6 +42,8 @@ const ALL: &[Entries] = &[
     ex::times::ENTRIES,
     ex::uuids::ENTRIES,
     ex::work_items::ENTRIES,
+    fsrtl::mappings::ENTRIES,
+    fsrtl::names::ENTRIES,
     io::build::ENTRIES,
     io::cancel::ENTRIES,
     io::devices::ENTRIES,
@@ -82,6 +84,7 @@ const ALL: &[Entries] = &[
     mm::mdl::ENTRIES,
     mm::pages::ENTRIES,
     mm::probes::ENTRIES,
+    mm::reserved_mappings::ENTRIES,
     sections::ENTRIES,
     ob::callbacks::ENTRIES,
     ob::handles::ENTRIES,

@@ -11,6 +11,7 @@ pub mod crt;
 pub mod dbg;
 pub mod ex;
 pub mod exports;
+pub mod fsrtl;
 pub mod io;
 pub mod ke;
 pub mod kernel_variables;

@@ -160,13 +160,16 @@ impl Variable {
 /// The size of an object type.
 const TYPE_SIZE: usize = 0x40;
 
+/// Marks of `FsRtlLegalAnsiCharacterArray`: the character can be in the names of a file system, or is a
+/// wildcard.
+pub const FAT: u8 = 1;
+pub const HPFS: u8 = 2;
+pub const WILDCARD: u8 = 8;
+
 /// Returns the byte for a character in `FsRtlLegalAnsiCharacterArray`: the file systems that allow
 /// the character in names, and whether it is a wildcard.
-const fn legal_character(character: u8) -> u8 {
-    const FAT: u8 = 1;
-    const HPFS: u8 = 2;
+pub const fn legal_character(character: u8) -> u8 {
     const NTFS: u8 = 4;
-    const WILDCARD: u8 = 8;
     const OLE: u8 = 16;
     match character {
         b'/' | b'\\' | b':' | 0 => 0,

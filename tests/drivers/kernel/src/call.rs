@@ -5,7 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
-use wdk_sys::{DRIVER_OBJECT, LARGE_INTEGER, LUID, PVOID};
+use wdk_sys::{DRIVER_OBJECT, LARGE_INTEGER, LUID, PVOID, STRING, UNICODE_STRING};
 
 /// The number of checks so far.
 static CHECKS: AtomicU32 = AtomicU32::new(0);
@@ -253,4 +253,16 @@ pub const fn at<T>(value: &mut T) -> PVOID {
 /// Returns true if a `BOOLEAN` is not zero.
 pub const fn boolean(result: u8) -> bool {
     result != 0
+}
+
+impl Argument<Self> for STRING {
+    fn convert(self) -> Self {
+        self
+    }
+}
+
+impl Argument<Self> for UNICODE_STRING {
+    fn convert(self) -> Self {
+        self
+    }
 }

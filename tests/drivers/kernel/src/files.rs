@@ -11,6 +11,7 @@ use wdk_sys::{
 
 use crate::{
     call::{NULL, at, call, pointer, same},
+    file_systems,
     names::{with_attributes, with_string},
     namespace::{is_named, of_file},
 };
@@ -113,6 +114,7 @@ const FILE: &[u8] = br"\??\C:\Sub\File.txt";
 
 pub fn run() {
     patterns();
+    file_systems::run();
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), STATUS_OBJECT_PATH_NOT_FOUND);
     same!(attempt(br"\??\C:\Sub", READ, 7, CREATE, 1), 0);
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), STATUS_OBJECT_NAME_NOT_FOUND);
@@ -315,6 +317,11 @@ fn information(handle: PVOID) {
     let mut standard = [0_u64; 3];
     same!(call!(ZwQueryInformationFile, handle, &mut block, &mut standard, 24, 5), 0);
     same!((standard[1], standard[2], block[1]) == (12, 1, 24), true);
+    let (mut object, mut size) = (NULL, 0_u64);
+    same!(call!(ObReferenceObjectByHandle, handle, 0, NULL, 0, &mut object, NULL), 0);
+    same!(call!(FsRtlGetFileSize, object, &mut size), 0);
+    same!(size, 12);
+    call!(ObfDereferenceObject, object);
     let short = call!(ZwQueryInformationFile, handle, &mut block, &mut standard, 23, 5);
     same!(short, STATUS_INFO_LENGTH_MISMATCH);
     let other = call!(ZwQueryInformationFile, handle, &mut block, &mut standard, 24, 99);

@@ -23,6 +23,7 @@ mod call;
 mod crt;
 mod dispatcher;
 mod dpc;
+mod file_systems;
 mod files;
 mod kernel_queues;
 mod lifetime;

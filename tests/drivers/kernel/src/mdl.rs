@@ -46,6 +46,15 @@ fn descriptors() {
     same!(flags(mdl), 0x83);
     call!(MmUnmapLockedPages, mapped, mdl);
     same!(flags(mdl), 0x82);
+    let reserved = call!(MmAllocateMappingAddress, 8192, TAG);
+    let mapped = call!(MmMapLockedPagesWithReservedMapping, reserved, TAG, mdl, 1);
+    same!(mapped, block);
+    call!(MmUnmapReservedMapping, reserved, TAG, mdl);
+    same!(flags(mdl), 0x82);
+    call!(MmFreeMappingAddress, reserved, TAG);
+    let small = call!(MmAllocateMappingAddress, 1, TAG);
+    same!(call!(MmMapLockedPagesWithReservedMapping, small, TAG, mdl, 1), NULL);
+    call!(MmFreeMappingAddress, small, TAG);
     call!(MmUnlockPages, mdl);
     same!(flags(mdl), 0);
     same!(call!(MmSizeOfMdl, pointer(0x1FFF), 2), 48 + 16);

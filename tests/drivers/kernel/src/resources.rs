@@ -40,6 +40,13 @@ fn resource() {
     same!(call!(ExGetSharedWaiterCount, lock), 0);
     call!(ExDisableResourceBoostLite, lock);
     call!(ExReleaseResourceLite, lock);
+    // An address owns the resource in place of this thread.
+    same!(call!(ExAcquireResourceExclusiveLite, lock, 1), true);
+    let owner = at(&mut memory).wrapping_byte_add(3);
+    call!(ExSetResourceOwnerPointer, lock, owner);
+    same!(call!(ExIsResourceAcquiredExclusiveLite, lock), false);
+    same!(call!(ExAcquireResourceSharedLite, lock, 0), false);
+    call!(ExReleaseResourceForThreadLite, lock, owner as u64);
     call!(KeLeaveCriticalRegion);
     // A thread waits for the resource until this thread releases it.
     call!(ExEnterCriticalRegionAndAcquireResourceExclusive, lock);

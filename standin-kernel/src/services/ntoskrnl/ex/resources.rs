@@ -42,6 +42,8 @@ pub const ENTRIES: Entries = &[
     routine("ExEnterCriticalRegionAndAcquireSharedWaitForExclusive", enter_shared::<WAIT>),
     routine("ExReleaseResourceLite", release),
     routine("ExReleaseResourceForThreadLite", release_for),
+    routine("ExSetResourceOwnerPointer", set_owner),
+    routine("ExSetResourceOwnerPointerEx", set_owner_with_flags),
     routine("ExReleaseResourceAndLeaveCriticalRegion", release_and_leave),
     routine("ExConvertExclusiveToSharedLite", share),
     routine("ExIsResourceAcquiredExclusiveLite", is_exclusive),
@@ -328,6 +330,31 @@ fn release(context: &Context, resource: At<ResourceLock>) {
 
 fn release_for(context: &Context, resource: At<ResourceLock>, thread: u64) {
     if !with(context, resource.0, |one| one.release(thread)) {
+        context.stop_for_misuse("for a resource that the thread has not acquired");
+    }
+}
+
+/// Makes an address the owner in place of the current thread. Two set bits tell it from a thread's.
+fn set_owner(context: &Context, resource: At<ResourceLock>, owner: Memory) {
+    set_owner_with_flags(context, resource, owner, 0);
+}
+
+fn set_owner_with_flags(
+    context: &Context,
+    resource: At<ResourceLock>,
+    owner: Memory,
+    _thread_ends: u32,
+) {
+    if owner.0 & 3 != 3 {
+        context.stop_for_misuse("with an owner whose two lowest bits are not set");
+    }
+    let thread = thread_objects::current(context).0;
+    let is_own = with(context, resource.0, |one| {
+        let times = one.owners.remove(&thread);
+        let all = one.owners.entry(owner.0);
+        times.map(|times| *all.or_default() += times).is_some()
+    });
+    if !is_own {
         context.stop_for_misuse("for a resource that the thread has not acquired");
     }
 }

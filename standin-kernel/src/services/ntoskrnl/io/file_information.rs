@@ -12,7 +12,7 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{FileBasic, FileStandard, IoStatusBlock},
+        abi::{FileBasic, FileObject, FileStandard, IoStatusBlock},
         host,
     },
     services::{
@@ -24,7 +24,8 @@ use crate::{
     },
 };
 
-pub const ENTRIES: Entries = &[routine("ZwQueryInformationFile", query)];
+pub const ENTRIES: Entries =
+    &[routine("ZwQueryInformationFile", query), routine("FsRtlGetFileSize", size)];
 
 /// The information classes.
 mod class {
@@ -150,4 +151,14 @@ fn query(
     let information = stored.len() as u64;
     block.write(context, IoStatusBlock { status, information, ..Default::default() });
     done
+}
+
+/// Stores a file's size.
+fn size(context: &Context, file: At<FileObject>, size: At<i64>) -> NtResult {
+    let length = files::with_object(context, file.0, |file| {
+        let open = file.file.as_ref().ok_or(files::FILE_IS_A_DIRECTORY)?;
+        open.metadata().map_err(|error| status_of(&error))
+    })?;
+    size.write(context, length.len().cast_signed());
+    Ok(())
 }

@@ -56,7 +56,7 @@ const OBJECT_PATH_SYNTAX_BAD: NtStatus = NtStatus::from_bits(0xC000_003B);
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
 const SHARING_VIOLATION: NtStatus = NtStatus::from_bits(0xC000_0043);
 const DELETE_PENDING: NtStatus = NtStatus::from_bits(0xC000_0056);
-const FILE_IS_A_DIRECTORY: NtStatus = NtStatus::from_bits(0xC000_00BA);
+pub const FILE_IS_A_DIRECTORY: NtStatus = NtStatus::from_bits(0xC000_00BA);
 const NOT_A_DIRECTORY: NtStatus = NtStatus::from_bits(0xC000_0103);
 const DIRECTORY_NOT_EMPTY: NtStatus = NtStatus::from_bits(0xC000_0101);
 const END_OF_FILE: NtStatus = NtStatus::from_bits(0xC000_0011);
@@ -537,8 +537,17 @@ pub fn with_file<R>(
     body: impl FnOnce(&mut OpenFile) -> NtResult<R>,
 ) -> NtResult<R> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
+    with_object(context, target.object, body)
+}
+
+/// Runs `body` on the file with a file object.
+pub fn with_object<R>(
+    context: &Context,
+    object: u64,
+    body: impl FnOnce(&mut OpenFile) -> NtResult<R>,
+) -> NtResult<R> {
     let mut state = context.state();
-    let file = state.get::<Files>().open.get_mut(&target.object);
+    let file = state.get::<Files>().open.get_mut(&object);
     body(file.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?)
 }
 

@@ -194,7 +194,7 @@ fn unlock(context: &Context, mdl: At<Mdl>) {
 }
 
 /// Marks a descriptor as mapped; its pages are already accessible.
-fn map(
+pub fn map(
     context: &Context,
     mdl: At<Mdl>,
     mode: i8,
@@ -233,7 +233,7 @@ fn map_cached(context: &Context, mdl: At<Mdl>, mode: i8) -> Memory {
     map(context, mdl, mode, CACHED, At::NULL, 1, 0)
 }
 
-fn unmap(context: &Context, address: Memory, mdl: At<Mdl>) {
+pub fn unmap(context: &Context, address: Memory, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
     if value.mdl_flags & flag::MAPPED_TO_SYSTEM_VA == 0 || value.mapped_system_va != address.0 {
         context.stop_for_misuse("for an address at which the list is not mapped");

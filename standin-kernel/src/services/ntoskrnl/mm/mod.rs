@@ -4,3 +4,4 @@ pub mod addresses;
 pub mod mdl;
 pub mod pages;
 pub mod probes;
+pub mod reserved_mappings;

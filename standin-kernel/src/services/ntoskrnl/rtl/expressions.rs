@@ -43,7 +43,7 @@ fn is_name_in_expression(
 }
 
 /// Compares a name with a pattern.
-fn is_match(expression: &[u16], name: &[u16]) -> bool {
+pub fn is_match(expression: &[u16], name: &[u16]) -> bool {
     if expression.is_empty() || name.is_empty() {
         return expression.is_empty() && name.is_empty();
     }

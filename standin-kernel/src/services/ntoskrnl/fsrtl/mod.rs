@@ -1,0 +1,4 @@
+//! The file systems' library.
+
+pub mod mappings;
+pub mod names;
