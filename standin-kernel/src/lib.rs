@@ -128,6 +128,7 @@ pub use crate::{
             unspecified::{GroupDenial, ImplicitActivity, PagedSession, UnspecifiedBehaviour},
         },
         kmdf::{
+            device::capabilities::DevicePowerState,
             resource_lists::Resource,
             state::{
                 request::{Completion, RequestKind},

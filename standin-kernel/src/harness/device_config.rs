@@ -4,7 +4,11 @@ use super::{
     device::Device, error::KernelError, request::Owner, simulated_device::SimulatedDevice,
 };
 use crate::services::{
-    kmdf::{device::pnp::Offer, resource_lists::Resource, state::device::Below},
+    kmdf::{
+        device::{capabilities::DevicePowerState, pnp::Offer},
+        resource_lists::Resource,
+        state::device::Below,
+    },
     managers::registry::value::RegistryValue,
     ntoskrnl::io::plug_and_play::life,
 };
@@ -57,6 +61,15 @@ impl DeviceConfig {
         self
     }
 
+    /// Lets the device wake itself and the system from the states up to this one. Without it, only a
+    /// simulated device's stack can wake, from D2, and a driver that asks for it gets
+    /// `STATUS_POWER_STATE_INVALID`, as for a root-enumerated device on Windows.
+    #[must_use]
+    pub const fn wakes_from(mut self, deepest: DevicePowerState) -> Self {
+        self.offer.wake = Some(deepest);
+        self
+    }
+
     /// Adds a hardware id, which the driver reads as `DevicePropertyHardwareID`.
     #[must_use]
     pub fn hardware_id(mut self, id: &str) -> Self {
@@ -101,12 +114,24 @@ impl DeviceConfig {
     /// Returns the configuration for a WDM driver, and the physical `DEVICE_OBJECT` of the lower
     /// device, if any.
     pub(super) fn for_driver(self) -> Result<(life::Offer, Option<u64>), KernelError> {
-        let Offer { below, hardware_ids, properties, hardware_values, software_values, resources } =
-            self.offer;
+        let Offer {
+            below,
+            hardware_ids,
+            properties,
+            hardware_values,
+            software_values,
+            resources,
+            wake,
+        } = self.offer;
         if below != Below::Bus {
             return Err(KernelError::NotProvided(
                 "the stand-in kernel cannot attach a WDM driver's device above a KMDF or \
                  simulated device",
+            ));
+        }
+        if wake.is_some() {
+            return Err(KernelError::NotProvided(
+                "the stand-in kernel cannot let a WDM driver's device wake",
             ));
         }
         if !resources.is_empty() {

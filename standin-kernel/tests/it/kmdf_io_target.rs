@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::bench::{Bench, CLIENT, is_pending, lines, status_of};
 use standin_kernel::{
-    Completion, DeviceConfig, Kernel, KernelError, NtStatus, RequestAction, RequestKind, Rule,
-    SimulatedDevice, SimulatedRequest,
+    Completion, DeviceConfig, DevicePowerState, Kernel, KernelError, NtStatus, RequestAction,
+    RequestKind, Rule, SimulatedDevice, SimulatedRequest,
 };
 
 const NAME: &str = r"\Device\Simulated";
@@ -27,7 +27,13 @@ fn a_driver_sees_the_device_objects_of_its_stack() {
 fn settings_are_checked_as_the_framework_does() {
     let bench = Bench::new();
     bench.command(commands::SETTINGS);
-    bench.assert_news(&["idle 0 c000000d c0000004", "stop idle 0", "state 1 0"]);
+    bench.assert_news(&[
+        "idle 0 c000000d c0000004",
+        "idle and wake c00002d3 c00002d3 c00002d3",
+        "wake c00002d3 c00002d3 c00002d3",
+        "stop idle 0",
+        "state 1 0",
+    ]);
     let warnings = bench.kernel.warnings();
     let misused: Vec<&str> = warnings
         .iter()
@@ -37,6 +43,18 @@ fn settings_are_checked_as_the_framework_does() {
     assert_eq!(misused.len(), 2, "{misused:?}");
     assert!(misused[0].contains("WdfDeviceSetPnpCapabilities"), "{misused:?}");
     assert!(misused[1].contains("without a previous successful WdfDeviceStopIdle"), "{misused:?}");
+    bench.leave();
+}
+
+#[test]
+fn a_device_wakes_from_the_states_of_its_bus() {
+    let config = DeviceConfig::new().wakes_from(DevicePowerState::D2);
+    let bench = Bench::in_kernel(Kernel::new(), config);
+    bench.command(commands::SETTINGS);
+    bench.assert_news(&[
+        "idle 0 c000000d c0000004", "idle and wake 0 c00002d3 0", "wake 0 c00002d3 0",
+        "stop idle 0", "state 1 0",
+    ]);
     bench.leave();
 }
 

@@ -6,8 +6,8 @@ use etw_driver_support::{made, nt, sized};
 use wdk_sys::{
     DEVICE_REGISTRY_PROPERTY, KEY_READ, NTSTATUS, PLUGPLAY_REGKEY_DEVICE, STATUS_SUCCESS, ULONG,
     UNICODE_STRING, WDF_DEVICE_PNP_CAPABILITIES, WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS,
-    WDF_DEVICE_STATE, WDF_DRIVER_VERSION_AVAILABLE_PARAMS, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE,
-    WDFKEY, WDFMEMORY, WDFREQUEST,
+    WDF_DEVICE_POWER_POLICY_WAKE_SETTINGS, WDF_DEVICE_STATE, WDF_DRIVER_VERSION_AVAILABLE_PARAMS,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFKEY, WDFMEMORY, WDFREQUEST,
 };
 
 use crate::{
@@ -70,6 +70,27 @@ fn set(device: WDFDEVICE) {
     idle.Size = 3;
     let bad_size = wdf!(WdfDeviceAssignS0IdleSettings, device, &raw mut idle);
     wdk::println!("idle {good:x} {bad_state:x} {bad_size:x}");
+    // The deepest state, D3 and D2.
+    let [deepest, off, asleep] = [5, 4, 3].map(|state| {
+        let mut idle = sized!(WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS {
+            IdleCaps: 2,
+            DxState: state,
+            UserControlOfIdleSettings: 1,
+            Enabled: 2,
+            PowerUpIdleDeviceOnSystemWake: 2
+        });
+        wdf!(WdfDeviceAssignS0IdleSettings, device, &raw mut idle)
+    });
+    wdk::println!("idle and wake {deepest:x} {off:x} {asleep:x}");
+    let [deepest, off, asleep] = [5, 4, 3].map(|state| {
+        let mut wake = sized!(WDF_DEVICE_POWER_POLICY_WAKE_SETTINGS {
+            DxState: state,
+            UserControlOfWakeSettings: 1,
+            Enabled: 2
+        });
+        wdf!(WdfDeviceAssignSxWakeSettings, device, &raw mut wake)
+    });
+    wdk::println!("wake {deepest:x} {off:x} {asleep:x}");
     let stopped = wdf!(WdfDeviceStopIdleActual, device, 1, ptr::null_mut(), 0, c"".as_ptr());
     wdf!(WdfDeviceResumeIdleActual, device, ptr::null_mut(), 0, c"".as_ptr());
     wdk::println!("stop idle {stopped:x}");

@@ -12,7 +12,7 @@ use crate::{
         abi::{BusInformation, PnpCapabilities, PowerCapabilities, UnicodeString},
     },
     services::kmdf::state::{
-        device::{DeviceData, FILE_DEVICE_SECURE_OPEN},
+        device::{Below, DeviceData, FILE_DEVICE_SECURE_OPEN},
         framework::{Context, Entries},
     },
 };
@@ -43,6 +43,40 @@ pub struct Capabilities {
     /// The name of the resource that contains the device's WMI classes, once the driver has
     /// assigned it.
     mof_resource: Option<String>,
+    /// `DeviceWake`, if the driver reported it.
+    wake: Option<u32>,
+}
+
+/// A power state of a device (`DEVICE_POWER_STATE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DevicePowerState {
+    /// The device works.
+    D0 = 1,
+    /// The first sleep state.
+    D1 = 2,
+    /// The second sleep state.
+    D2 = 3,
+    /// The device is off.
+    D3 = 4,
+}
+
+/// The deepest state from which the test's device can wake itself and the system.
+#[derive(Default)]
+pub struct WakeState(pub Option<DevicePowerState>);
+
+/// Returns the deepest `DEVICE_POWER_STATE` from which a device can wake, according to its bus, or 0.
+/// As on Windows, devices of the root bus cannot wake; simulated devices are of USB and can.
+pub fn deepest_wake(context: &Context, device: u64) -> u32 {
+    let (given, below, reported) = context.with::<DeviceData, _>(device, |device| {
+        let reported = device.part::<Capabilities>().wake;
+        (device.part::<WakeState>().0, device.init.below, reported)
+    });
+    match below {
+        _ if given.is_some() => given.map_or(0, |state| state as u32),
+        Below::Device(lower) => deepest_wake(context, lower),
+        Below::Simulated(_) => DevicePowerState::D2 as u32,
+        Below::Bus => reported.unwrap_or(0),
+    }
 }
 
 /// Returns whether a structure has the size in the headers and contains only valid `WDF_TRI_STATE`
@@ -79,16 +113,26 @@ fn set_pnp_capabilities(context: &Context, device: Handle<DeviceData>, given: At
     is_valid(context, given.size, size_of::<PnpCapabilities>(), all.get(..9).unwrap_or_default());
 }
 
-/// Accepts the capabilities. They have no effect, because the test chooses the device's power states.
+/// Accepts the capabilities. Of these, only the state from which the device wakes has an effect,
+/// because the test chooses the device's power states.
 fn set_power_capabilities(
     context: &Context,
     device: Handle<DeviceData>,
     given: At<PowerCapabilities>,
 ) {
+    /// `PowerDeviceMaximum`: the driver leaves the value to the bus.
+    const UNREPORTED: u32 = 5;
     device.check(context);
     let given = given.read(context);
     let all = words(&given);
-    is_valid(context, given.size, size_of::<PowerCapabilities>(), all.get(..6).unwrap_or_default());
+    let all = all.get(..6).unwrap_or_default();
+    if is_valid(context, given.size, size_of::<PowerCapabilities>(), all)
+        && given.device_wake != UNREPORTED
+    {
+        device.with(context, |device| {
+            device.part::<Capabilities>().wake = Some(given.device_wake);
+        });
+    }
 }
 
 /// Sets the bus information of a device's children. Only property queries return it.

@@ -1,7 +1,7 @@
 //! Plug and Play and power management: a device's transitions into and out of its working state (D0).
 
 use super::{
-    capabilities::Capabilities,
+    capabilities::{Capabilities, DevicePowerState, WakeState},
     init::{Inits, allocate_init},
     power_policy,
     properties::GivenProperties,
@@ -65,6 +65,8 @@ pub struct Offer {
     pub software_values: Vec<(String, RegistryValue)>,
     /// The device's hardware resources.
     pub resources: Vec<Resource>,
+    /// The deepest state from which the device can wake.
+    pub wake: Option<DevicePowerState>,
 }
 
 /// The total number of devices that the root bus has enumerated.
@@ -125,6 +127,7 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> NtResu
     }
     description.parts.get::<GivenProperties>().0 = offer.properties;
     description.parts.get::<Resources>().given = offer.resources;
+    description.parts.get::<WakeState>().0 = offer.wake;
     let init = allocate_init(context, description);
     let devices = context.framework().all::<DeviceData>();
     let lock = presentation::automatic(context, driver);

@@ -7,9 +7,12 @@ use crate::{
         abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
         irql::Irql,
     },
-    services::kmdf::state::{
-        device::{DeviceData, DeviceInit},
-        framework::{Context, Entries},
+    services::kmdf::{
+        device::capabilities::deepest_wake,
+        state::{
+            device::{DeviceData, DeviceInit},
+            framework::{Context, Entries},
+        },
     },
 };
 
@@ -114,6 +117,9 @@ fn assign_idle_settings(
     if !is_valid {
         return NtStatus::INVALID_PARAMETER;
     }
+    if given.idle_caps != CANNOT_WAKE && !can_wake(context, device.0, given.dx_state) {
+        return NtStatus::POWER_STATE_INVALID;
+    }
     let is_managed = given.idle_timeout_type != 0;
     let has_type = size as usize == size_of_val(&given);
     let chosen = device.with(context, |device| {
@@ -141,7 +147,22 @@ fn assign_wake_settings(
     let is_valid = STATES.contains(&given.dx_state)
         && (1..=2).contains(&given.user_control_of_wake_settings)
         && given.enabled <= USE_DEFAULT;
-    if is_valid { Ok(()) } else { Err(NtStatus::INVALID_PARAMETER) }
+    if !is_valid {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if can_wake(context, device.0, given.dx_state) {
+        Ok(())
+    } else {
+        Err(NtStatus::POWER_STATE_INVALID)
+    }
+}
+
+/// Returns whether a device can wake from a state, or from any if the state is the deepest one.
+fn can_wake(context: &Context, device: u64, state: u32) -> bool {
+    /// `PowerDeviceMaximum`.
+    const DEEPEST: u32 = 5;
+    let wake = deepest_wake(context, device);
+    wake != 0 && (state == DEEPEST || state <= wake)
 }
 
 /// Keeps the device in its working state. In the stand-in kernel, the device never idles on its
