@@ -5,11 +5,12 @@
 //! cargo builds the client's package directly.
 
 use std::{
+    io::{self, BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, Stdio},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use driver_build::{files, toolchain::Rust};
 
@@ -108,6 +109,39 @@ pub fn with_wine_and<'a>(command: &'a mut Command, others: &[PathBuf]) -> &'a mu
         // Suppresses Wine's own messages and its installation dialogs.
         .env("WINEDEBUG", "-all")
         .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+}
+
+/// Keeps Wine's server and services running until it is dropped. The first program that runs under Wine
+/// starts the services, and what they print, for example if one of them crashes, would be in its output.
+pub struct Services(Child);
+
+impl Services {
+    /// Starts a command interpreter that waits for input, and waits until it answers.
+    pub fn start() -> Result<Self> {
+        let mut command = Command::new(WINE.path().context("Wine is not installed")?);
+        with_wine(command.arg("cmd")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().context("cannot start Wine")?;
+        let input = child.stdin.as_mut().context("Wine's interpreter has no input")?;
+        input.write_all(b"echo ready-%OS%\r\n").context("Wine's interpreter takes no input")?;
+        let output = child.stdout.take().context("Wine's interpreter has no output")?;
+        let mut output = BufReader::new(output);
+        let is_answer = |line: io::Result<String>| {
+            line.is_ok_and(|line| line.trim_end().ends_with("ready-Windows_NT"))
+        };
+        let answers = output.by_ref().lines().any(is_answer);
+        child.stdout = Some(output.into_inner());
+        let services = Self(child);
+        ensure!(answers, "Wine's interpreter does not answer");
+        Ok(services)
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        // The interpreter ends with its input.
+        drop(self.0.stdin.take());
+        let _ended = self.0.wait();
+    }
 }
 
 fn built_in() -> PathBuf {

@@ -407,6 +407,7 @@ pub fn run_rest(rust: Rust) -> Result<()> {
     files::create_dir_all(&folder)?;
     let linux = step("Building the stand-in kernel for Linux", kernel_of_linux)?;
     let programs = Programs { linux, folder };
+    let _services = client::Services::start()?;
     step("Comparing scripts on Linux and Windows", || {
         let lines = programs.compare_scripts()?;
         println!("{lines} lines of {} runs are the same on both hosts", 2 * RUNS.len());
