@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use std::process::ExitCode;
+use std::slice;
 
 use clap::builder::{EnumValueParser, PossibleValue};
 use clap::{Arg, ArgMatches, Command, ValueEnum, value_parser};
@@ -13,7 +14,7 @@ use etl_file::internals::show::Escaped;
 use etl_file::{Event, EventRef, Selection, Summary};
 
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, finish};
 use crate::messages::{complain, list, tell_late, tell_skipped, tell_stacks, tell_without_format};
 use crate::options::{
     file, flag, functions, hardware_addresses, names, option, out_file, required, schemas,
@@ -104,7 +105,7 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
             write_out(arguments, |out| print(&mut input, &selection, format, csv, width, out))?
         }
     };
-    Ok(input.finish(&summary.damages))
+    Ok(finish(slice::from_ref(&input), slice::from_ref(&summary.damages)))
 }
 
 /// The output formats of `dump`.

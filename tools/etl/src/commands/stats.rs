@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::slice;
 
 use clap::{ArgMatches, Command};
 use etl::stats::Stats;
 use etl_file::Selection;
 
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, finish};
 use crate::options::{file, functions, names, schemas, threads, tmf};
 
 /// Returns the command's definition.
@@ -32,5 +33,5 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut out = io::stdout().lock();
     write!(out, "{}", stats.render())?;
     out.flush()?;
-    Ok(input.finish(&damages))
+    Ok(finish(slice::from_ref(&input), slice::from_ref(&damages)))
 }

@@ -4,6 +4,7 @@ mod browser;
 mod cli;
 mod compare;
 mod damage;
+mod durations;
 mod hidden;
 mod image;
 mod kernel_cli;
