@@ -399,3 +399,50 @@ impl Serialize for Members<'_> {
         serialize_fields(&self.0.fields, serializer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etl_file::{EventRecord, Guid};
+    use etl_fixtures::decoded;
+
+    #[test]
+    fn events_that_do_not_fit_are_omitted_and_counted() {
+        let mut durations = Durations::new(2);
+        let event = || {
+            let mut event = decoded(EventRecord::default());
+            event.message = Some("message".to_owned());
+            event
+        };
+        for nanos in [5, 7, 6, 1] {
+            let (start, stop, size) = (event(), event(), MAX_BYTES / 2);
+            durations.operation(Operation { nanos, start, stop, size });
+            assert!(durations.kept <= MAX_BYTES);
+        }
+        assert_eq!((durations.counts.operations, durations.counts.without_events), (4, 0));
+        let (start, stop, size) = (event(), event(), MAX_BYTES / 2 + 1);
+        durations.operation(Operation { nanos: 9, start, stop, size });
+        assert_eq!(durations.counts.without_events, 1);
+        let row = durations.rows.values().next().unwrap();
+        let slowest: Vec<_> = row.slowest.iter().map(|one| (one.nanos, one.size)).collect();
+        assert_eq!(slowest, [(9, 0), (7, MAX_BYTES / 2)]);
+        assert_eq!(row.slowest[0].start.message, None);
+        assert_eq!(durations.kept, MAX_BYTES / 2);
+    }
+
+    #[test]
+    fn the_oldest_operations_are_given_up_if_their_events_are_too_large() {
+        let clock = etl_file::LogFileHeader::default().session_clock();
+        let (selection, open) = (Selection::ALL, OpenSpans::new(MAX_OPEN));
+        let mut pass = Pass { clock, selection, open, size: 0 };
+        let mut durations = Durations::new(1);
+        for activity in 1..=3 {
+            let mut event = decoded(EventRecord::default());
+            (event.activity, event.descriptor.opcode) = (Guid::from_u128(activity), 1);
+            let part = Part::from_event(&event).unwrap();
+            durations.add(&mut pass, part, event, MAX_BYTES / 2);
+        }
+        assert_eq!(durations.counts.abandoned_starts, 1);
+        assert_eq!((pass.open.len(), pass.size), (2, MAX_BYTES));
+    }
+}

@@ -62,4 +62,10 @@ pub enum Failure {
     Terminal { what: &'static str, viewer: &'static str },
     #[error("{}: the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture or Microsoft-Windows-PktMon", file.display())]
     NoPackets { file: PathBuf },
+    #[error(
+        "{}: the selected events contain no profile samples with call stacks; select other events by \
+         --provider or --event",
+        file.display()
+    )]
+    NoStacks { file: PathBuf },
 }

@@ -11,5 +11,6 @@ pub mod json;
 pub mod pcapng;
 pub mod perfetto;
 pub mod report;
+pub mod stacks;
 pub mod stats;
 pub mod table;

@@ -9,6 +9,7 @@ use std::slice;
 use clap::builder::{EnumValueParser, PossibleValue};
 use clap::{Arg, ArgMatches, Command, ValueEnum, value_parser};
 use etl::pcapng::{self, Capture};
+use etl::stacks::{Stacks, write_folded, write_speedscope};
 use etl::{csv, json, perfetto, table};
 use etl_file::internals::show::Escaped;
 use etl_file::{Event, EventRef, Selection, Summary};
@@ -78,16 +79,17 @@ pub fn command() -> Command {
 pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
     let selection = selection(arguments);
-    // The process of a performance event is only known after name resolution.
-    input.completion.names |= !selection.processes.is_empty();
     let format = *required::<Format>(arguments, "format")?;
+    let is_by_thread = matches!(format, Format::Folded | Format::Speedscope);
+    // The process of a performance event is only known after name resolution.
+    input.completion.names |= is_by_thread || !selection.processes.is_empty();
     let csv = ["fields", "guard-formulas"].map(|name| arguments.get_flag(name));
     let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
     let stdout = io::stdout();
     let binary = match format {
         Format::Perfetto => Some(("a Perfetto timeline", "at https://ui.perfetto.dev")),
         Format::Pcapng => Some(("a pcapng file", "with Wireshark")),
-        Format::Table | Format::Json | Format::Csv => None,
+        Format::Table | Format::Json | Format::Csv | Format::Folded | Format::Speedscope => None,
     };
     if let Some((what, viewer)) = binary.filter(|_| file.is_none() && stdout.is_terminal()) {
         return Err(Failure::Terminal { what, viewer });
@@ -116,11 +118,21 @@ enum Format {
     Csv,
     Perfetto,
     Pcapng,
+    Folded,
+    Speedscope,
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto, Self::Pcapng]
+        &[
+            Self::Table,
+            Self::Json,
+            Self::Csv,
+            Self::Perfetto,
+            Self::Pcapng,
+            Self::Folded,
+            Self::Speedscope,
+        ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -136,6 +148,12 @@ impl ValueEnum for Format {
             ),
             Self::Pcapng => PossibleValue::new("pcapng")
                 .help("The packets of netsh trace and pktmon for Wireshark"),
+            Self::Folded => PossibleValue::new("folded").help(
+                "The number of each different call stack for flame graphs: of profile samples, or of \
+                 the events that --provider or --event selects",
+            ),
+            Self::Speedscope => PossibleValue::new("speedscope")
+                .help("The same call stacks as a profile of each thread for www.speedscope.app"),
         })
     }
 }
@@ -195,6 +213,7 @@ fn print(
         }
         Format::Perfetto => timeline(input, selection, out),
         Format::Pcapng => packets(input, selection, out),
+        Format::Folded | Format::Speedscope => stacks(input, selection, format, out),
     }
 }
 
@@ -306,5 +325,39 @@ fn packets(
         say(&format_args!("the session lost {events} events and {buffers} buffers"));
     }
     tell_late(&path, &summary);
+    Ok(summary)
+}
+
+/// Prints the call stacks of samples or of the selected events, and reports events without a stack on
+/// standard error.
+fn stacks(
+    input: &mut Input,
+    selection: &Selection,
+    format: Format,
+    out: &mut impl Write,
+) -> Result<Summary, Failure> {
+    let (file, pipeline) = input.pipeline(selection);
+    let (stacks, summary) =
+        Stacks::read(file, &pipeline).map_err(|error| input.named(error.into()))?;
+    let path = input.path.display();
+    for (count, what) in [
+        (stacks.without_walk, "samples have no call stack; their only frame is the sampled code"),
+        (stacks.without_stack, "events have no call stack, and are omitted"),
+        (stacks.dropped, "stacks do not fit in memory, and are shown as (other stacks)"),
+    ] {
+        if count != 0 {
+            complain(&format_args!("{path}: {count} {what}"));
+        }
+    }
+    if stacks.is_empty() {
+        list(&path, &summary.damages);
+        return Err(Failure::NoStacks { file: input.path.clone() });
+    }
+    tell_skipped(&input.path, &summary);
+    if matches!(format, Format::Folded) {
+        write_folded(&stacks, out)?;
+    } else {
+        write_speedscope(&stacks, &path.to_string(), out)?;
+    }
     Ok(summary)
 }
