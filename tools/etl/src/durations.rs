@@ -171,7 +171,7 @@ impl Durations {
         let counts = &mut self.counts;
         while !pass.open.is_empty() {
             let given_up = pass.open.give_up();
-            counts.starts_without_stop += pass.selected(given_up);
+            counts.starts_without_stop += pass.selected(&given_up);
         }
         let header = file.header();
         counts.events_lost += u64::from(header.events_lost);
@@ -189,10 +189,10 @@ impl Durations {
             Part::Start(key) => {
                 pass.size += size;
                 let given_up = pass.open.start(key, Started { event, size });
-                self.counts.abandoned_starts += pass.selected(given_up);
+                self.counts.abandoned_starts += pass.selected(&given_up);
                 while pass.size > MAX_BYTES && !pass.open.is_empty() {
                     let given_up = pass.open.give_up();
-                    self.counts.abandoned_starts += pass.selected(given_up);
+                    self.counts.abandoned_starts += pass.selected(&given_up);
                 }
             }
             Part::Stop(key) => {
@@ -293,7 +293,7 @@ impl Durations {
 
 impl Pass<'_> {
     /// Returns the number of selected start events among those that were given up.
-    fn selected(&mut self, given_up: Vec<Started>) -> u64 {
+    fn selected(&mut self, given_up: &[Started]) -> u64 {
         self.size -= given_up.iter().map(|started| started.size).sum::<usize>();
         given_up.iter().filter(|started| self.selection.wants(&started.event)).count() as u64
     }

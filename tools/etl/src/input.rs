@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use etl_file::symbols::{SymbolError, Symbols};
 use etl_file::{
-    Catalog, Completion, Damages, Decoded, EventRef, FirstPass, OtherFormat, Pipeline, Selection,
-    Summary, TraceFile, internals::available_threads,
+    Catalog, Completion, Damages, Decoded, EventRef, FileTime, FirstPass, OtherFormat, Pipeline,
+    Selection, Summary, TraceFile, internals::available_threads,
 };
 
 use crate::failure::Failure;
@@ -65,6 +65,11 @@ impl Input {
             })
         };
         paths.map(open).collect()
+    }
+
+    /// Returns the time at which the file's session started.
+    pub const fn start(&self) -> FileTime {
+        self.file.header().session.start_time
     }
 
     /// Returns the file, and the pipeline for its selected events.

@@ -46,10 +46,10 @@ pub fn command() -> Command {
 /// Runs the command.
 pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut inputs = Input::open_all(arguments)?;
-    let selection = selection(arguments);
     let mut durations = Durations::new(usize::from(*required::<u16>(arguments, "slowest")?));
     let mut damages = Vec::new();
     for input in &mut inputs {
+        let selection = selection(arguments, input.start());
         // The process of an event can be selected by its name.
         input.completion.names |= !selection.processes.is_empty();
         let (file, pipeline) = input.pipeline(&selection);

@@ -24,7 +24,8 @@ pub fn write_folded(stacks: &Stacks, out: &mut impl Write) -> io::Result<()> {
         }
         for (stack, count) in counts {
             write!(out, "{process};{thread}")?;
-            for frame in stacks.stacks.get(stack as usize).iter().flat_map(|stack| stack.iter()) {
+            for frame in stacks.different.get(stack as usize).iter().flat_map(|stack| stack.iter())
+            {
                 let frame = frames.get(*frame as usize).map_or("", String::as_str);
                 write!(out, ";{frame}")?;
             }

@@ -32,8 +32,8 @@ pub struct Stacks {
     frames: Vec<Arc<str>>,
     frame_numbers: HashMap<Arc<str>, u32>,
     /// The different stacks as numbers of frames, outermost first, and the number of each.
-    stacks: Vec<Arc<[u32]>>,
-    stack_numbers: HashMap<Arc<[u32]>, u32>,
+    different: Vec<Arc<[u32]>>,
+    numbers: HashMap<Arc<[u32]>, u32>,
     /// The samples by process and thread, in time order.
     threads: BTreeMap<[String; 2], Vec<Sample>>,
     /// The size of names and frames.
@@ -123,7 +123,7 @@ impl Stacks {
         if self.bytes >= MAX_BYTES {
             let known: Option<Arc<[u32]>> =
                 frames.iter().map(|frame| self.frame_numbers.get(frame).copied()).collect();
-            if let Some(number) = known.and_then(|stack| self.stack_numbers.get(&stack)) {
+            if let Some(number) = known.and_then(|stack| self.numbers.get(&stack)) {
                 return *number;
             }
             self.dropped += 1;
@@ -134,11 +134,11 @@ impl Stacks {
 
     fn intern(&mut self, frames: &[Arc<str>]) -> u32 {
         let stack: Arc<[u32]> = frames.iter().map(|frame| self.frame(frame)).collect();
-        if let Some(number) = self.stack_numbers.get(&stack) {
+        if let Some(number) = self.numbers.get(&stack) {
             return *number;
         }
         self.bytes += size_of_val(&*stack);
-        push(&mut self.stacks, &mut self.stack_numbers, stack)
+        push(&mut self.different, &mut self.numbers, stack)
     }
 
     fn frame(&mut self, name: &Arc<str>) -> u32 {
@@ -252,7 +252,7 @@ mod tests {
         for new in [&["b"][..], &["c"]] {
             assert_eq!(stacks.stack(&frames(new)), known + 1);
         }
-        assert_eq!((stacks.dropped, stacks.stacks.len()), (2, 2));
+        assert_eq!((stacks.dropped, stacks.different.len()), (2, 2));
         assert_eq!(&*stacks.frames[2], OTHERS);
     }
 }

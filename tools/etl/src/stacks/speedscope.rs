@@ -59,7 +59,7 @@ pub fn write_speedscope(stacks: &Stacks, name: &str, out: &mut impl Write) -> io
                 (true, interval) => u64::from(interval) * 100,
             })
             .collect();
-        let frames = samples.iter().map(|sample| stacks.stacks.get(sample.stack as usize));
+        let frames = samples.iter().map(|sample| stacks.different.get(sample.stack as usize));
         Profile {
             r#type: "sampled",
             name: format!("{process}, {thread}"),

@@ -16,6 +16,7 @@ mod pdb_fixture;
 mod report;
 mod run;
 mod schemas;
+mod several;
 mod stacks;
 mod symbols;
 mod threads;
