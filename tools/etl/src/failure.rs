@@ -63,6 +63,10 @@ pub enum Failure {
     #[error("{}: the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture or Microsoft-Windows-PktMon", file.display())]
     NoPackets { file: PathBuf },
     #[error(
+        "--minimal needs selected events; name them by --provider, --process, --from or another option"
+    )]
+    NotSelected,
+    #[error(
         "{format} output shows one file, and {files} are named: run one command for each file, or join \
          them with `etl merge`"
     )]

@@ -31,6 +31,11 @@ pub fn command() -> Command {
         .args(selecting())
         .args(schemas())
         .arg(hardware_addresses())
+        .arg(flag(
+            "minimal",
+            "Keep only the selected events and what decoding them needs: the schemas of their providers, \
+             their stacks, and the processes, threads and images of their processes",
+        ))
         .arg(flag("compress", "Compress the buffers of the file"))
         .arg(out_file("The .etl file to write"))
 }
@@ -40,7 +45,10 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let files = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let files: Vec<&PathBuf> = files.collect();
     let all = selection(arguments, FileTime::default()) == Selection::default();
-    let shown = arguments.get_flag("hardware-addresses");
+    let [shown, minimal] = ["hardware-addresses", "minimal"].map(|name| arguments.get_flag(name));
+    if minimal && all {
+        return Err(Failure::NotSelected);
+    }
     let loaded = catalog(arguments)?;
     let (mut traces, mut catalogs) = (Vec::new(), Vec::new());
     let failed = |file: &Path, source| Failure::Read { file: file.to_owned(), source };
@@ -56,6 +64,7 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut parts = Vec::new();
     for ((trace, catalog), file) in traces.iter_mut().zip(&catalogs).zip(&files).filter(|_| !all) {
         let part = Trimmer::read(trace, &selection, catalog);
+        let part = part.and_then(|part| if minimal { part.minimal(trace) } else { Ok(part) });
         parts.push(part.map_err(|error| failed(file, error))?);
     }
     let to = out(arguments)?;
