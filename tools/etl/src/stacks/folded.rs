@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use etl_file::internals::show::Escaped;
 
-use super::Stacks;
+use super::by_thread::Stacks;
 
 /// Writes a line `process;thread;frame;…;frame number` for each different stack of each thread, with
 /// the outermost frame first.

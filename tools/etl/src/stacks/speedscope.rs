@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::Stacks;
+use super::by_thread::Stacks;
 
 /// The schema of the format, which names its version.
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";

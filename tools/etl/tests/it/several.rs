@@ -87,7 +87,7 @@ fn counts_of_several_files_are_added_up() {
     {
         assert!(counts.contains(text), "{text}: {counts}");
     }
-    assert!(counts.contains("┆ Progress ┆ 5     ┆     12 ┆"), "{counts}");
+    assert!(counts.contains("┆ Progress ┆ Verbose     ┆     12 ┆"), "{counts}");
     let mut damaged = folder.read("b.etl");
     damaged.pop();
     folder.write("b.etl", damaged);
