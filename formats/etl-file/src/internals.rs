@@ -1,7 +1,7 @@
 //! Not part of the public API: what the programs, tests and fuzz targets of this repository share
 //! with this crate. It can change in each version.
 
-pub use crate::decode::value::distinct_names;
+pub use crate::decode::value::{distinct_names, serialize_fields};
 pub use crate::image::described;
 pub use crate::pipeline::{AddressHider, available_threads};
 

@@ -206,8 +206,13 @@ fn number(event: &Decoded, name: &str) -> Option<u64> {
     }
 }
 
+/// Returns true for the processes that own the kernel's images.
+pub const fn is_of_kernel(process: u32) -> bool {
+    matches!(process, SYSTEM | IDLE)
+}
+
 /// Returns the process or thread id in a field.
-fn id(event: &Decoded, name: &str) -> Option<u32> {
+pub fn id(event: &Decoded, name: &str) -> Option<u32> {
     number(event, name)?.try_into().ok()
 }
 

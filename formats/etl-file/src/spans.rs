@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use etw_wire::Guid;
 
-use crate::decode::Decoded;
+use crate::decode::{Decoded, Kind};
 
 /// `EVENT_TRACE_TYPE_START` and `EVENT_TRACE_TYPE_END`.
 const START: u8 = 1;
@@ -80,6 +80,15 @@ impl Part {
             STOP => Some(Self::Stop(key)),
             _ => None,
         }
+    }
+
+    /// Returns true if a provider's event starts or ends an operation, but has no activity that pairs
+    /// it with another event.
+    #[must_use]
+    pub const fn lacks_activity(event: &Decoded) -> bool {
+        matches!(event.kind, Kind::Event | Kind::Classic { .. })
+            && matches!(event.descriptor.opcode, START | STOP)
+            && event.activity.is_null()
     }
 }
 

@@ -9,11 +9,13 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 use std::io::{Read, Seek};
 
+use etw_wire::Guid;
+
 use crate::completion::Tables;
 use crate::decode::catalog::Catalog;
 use crate::decode::schemas;
-use crate::decode::{Decoded, Decoder, Kind};
-use crate::names::{Names, Running, names_method};
+use crate::decode::{Decoded, Decoder, Kind, Value};
+use crate::names::{self, Names, Running, names_method};
 use crate::pipeline::decode_record;
 use crate::read::{ReadError, RecordRef, TraceFile};
 use crate::select::Selection;
@@ -64,6 +66,8 @@ pub struct Trimmer<'a> {
     times: Recent<(i64, Option<u32>)>,
     /// The match ids of half stacks in selected events.
     halves: Recent<u64>,
+    /// The needs of the selected events, if the part is to have nothing else.
+    needs: Option<Needs>,
 }
 
 impl<'a> Trimmer<'a> {
@@ -89,22 +93,53 @@ impl<'a> Trimmer<'a> {
             running: Running::new(),
             times: Recent::default(),
             halves: Recent::default(),
+            needs: None,
         })
+    }
+
+    /// Limits the part to the selected events and what decoding them needs: the schemas of their
+    /// providers, their stacks, and the processes, threads and images of their processes. Reads the trace
+    /// for the selected events.
+    ///
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read.
+    #[doc(hidden)]
+    pub fn minimal<R: Read + Seek>(mut self, file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+        if self.names.is_empty() {
+            // The records of some events contain only a thread.
+            self.names = Tables::collect(file)?.names;
+        }
+        let mut needs = Needs::default();
+        let mut records = file.records();
+        while let Some(record) = records.next()? {
+            if let Some((_, event)) = decode_record(&record, &mut self.decoder) {
+                let (kept, event) = self.kept(&record, event);
+                needs.observe(&event, kept);
+            }
+        }
+        let (running, times, halves) = Default::default();
+        Ok(Self { running, times, halves, needs: Some(needs), ..self })
     }
 
     /// Returns the reason why the next record is in the part, or `None` if it is not.
     pub fn keeps(&mut self, record: &RecordRef<'_>) -> Option<Kept> {
-        let Some((_, mut event)) = decode_record(record, &mut self.decoder) else {
+        let Some((_, event)) = decode_record(record, &mut self.decoder) else {
             // Only the record's time is known.
             let is_selected =
                 self.selection.is_by_time() && self.selection.wants_time(record.time());
             return is_selected.then_some(Kept::Selected);
         };
+        self.kept(record, event).0
+    }
+
+    /// Returns the reason why a record is in the part, and its event with names.
+    fn kept(&mut self, record: &RecordRef<'_>, mut event: Decoded) -> (Option<Kept>, Decoded) {
         self.running.follow(&mut event);
         self.names.resolve(&mut event);
         if let Some((of, thread)) = stacks::owner(&event) {
             let mut writers = [None, Some(thread)].into_iter();
-            return writers.any(|writer| self.times.contains((of, writer))).then_some(Kept::Needed);
+            let is_needed = writers.any(|writer| self.times.contains((of, writer)));
+            return (is_needed.then_some(Kept::Needed), event);
         }
         let half = event.stack.as_ref().map(|stack| stack.match_id).filter(|half| *half != 0);
         if self.selection.wants(&event) {
@@ -112,19 +147,20 @@ impl<'a> Trimmer<'a> {
             if let Some(half) = half {
                 self.halves.add(half);
             }
-            return Some(Kept::Selected);
+            return (Some(Kept::Selected), event);
         }
         let is_needed = half.is_some_and(|half| self.halves.contains(half))
             || self.describes_others(&event)
             || self.is_rundown(&event);
-        is_needed.then_some(Kept::Needed)
+        (is_needed.then_some(Kept::Needed), event)
     }
 
     /// Returns true if a kernel event, or an event of a .NET runtime, describes other events of the
     /// part.
     fn describes_others(&self, event: &Decoded) -> bool {
+        let needs = self.needs.as_ref();
         if names_method(event.provider, &event.descriptor) {
-            return true;
+            return needs.is_none_or(|needs| needs.has_code && needs.is_of_process(event));
         }
         let (Kind::Kernel { .. } | Kind::Classic { .. }, Some(class)) =
             (event.kind, event.provider_name.as_deref())
@@ -136,9 +172,10 @@ impl<'a> Trimmer<'a> {
             return false;
         };
         let opcode = event.descriptor.opcode;
-        always.is_empty()
+        let is_description = always.is_empty()
             || always.contains(&opcode)
-            || (before.contains(&opcode) && self.selection.to.is_none_or(|to| event.time <= to))
+            || (before.contains(&opcode) && self.selection.to.is_none_or(|to| event.time <= to));
+        is_description && needs.is_none_or(|needs| needs.include(event, class))
     }
 
     /// Returns true if an event of a selected provider describes what already exists, or contains
@@ -146,10 +183,92 @@ impl<'a> Trimmer<'a> {
     fn is_rundown(&self, event: &Decoded) -> bool {
         let descriptor = &event.descriptor;
         let is_chunk = schemas::is_chunk(descriptor.id, descriptor.opcode, descriptor.task);
+        if let Some(needs) = &self.needs {
+            return is_chunk && needs.providers.contains(&event.provider);
+        }
         event.kind == Kind::Event
             && (is_chunk || RUNDOWN.contains(&descriptor.opcode))
             && self.selection.wants_provider(event)
             && (is_chunk || self.selection.wants_process(event))
+    }
+}
+
+/// What the selected events of a part need to be decoded.
+#[derive(Debug, Default)]
+struct Needs {
+    /// The providers and processes of the selected events.
+    providers: HashSet<Guid>,
+    processes: HashSet<u32>,
+    /// The keys of their stacks.
+    keys: HashSet<u64>,
+    /// True if they can contain addresses of code: a kernel event is selected, or an event has a stack.
+    has_code: bool,
+    /// All providers with schemas in the trace.
+    described: HashSet<Guid>,
+}
+
+impl Needs {
+    /// Collects the needs of an event of the trace.
+    fn observe(&mut self, event: &Decoded, kept: Option<Kept>) {
+        if let (Some(METADATA), Some(Value::Guid(provider))) =
+            (event.provider_name.as_deref(), event.field("ProviderGuid"))
+        {
+            self.described.insert(*provider);
+        }
+        let is_stack = stacks::owner(event).is_some();
+        if kept.is_none() || (kept == Some(Kept::Needed) && !is_stack) {
+            return;
+        }
+        self.providers.insert(event.provider);
+        self.has_code |= is_stack || event.stack.is_some() || event.kind != Kind::Event;
+        self.keys.extend(key(event));
+        self.processes.extend(event.stack.iter().filter_map(|stack| stack.process_id));
+        self.keys.extend(event.stack.iter().flat_map(|stack| &stack.keys));
+        let of_stack = names::id(event, "StackProcess");
+        self.processes.extend([Some(event.process_id), of_stack].into_iter().flatten());
+    }
+
+    /// Returns true if an event concerns one of the processes.
+    fn is_of_process(&self, event: &Decoded) -> bool {
+        let process = names::id(event, "ProcessId").unwrap_or(event.process_id);
+        self.processes.contains(&process)
+    }
+
+    /// Returns true if the selected events need an event of a class in [`DESCRIPTIONS`].
+    fn include(&self, event: &Decoded, class: &str) -> bool {
+        match class {
+            METADATA => match (event.field("ProviderGuid"), event.field("Data")) {
+                (Some(Value::Guid(provider)), _) => self.providers.contains(provider),
+                // Some maps start with their provider; the others can belong to any provider.
+                (_, Some(Value::Binary(data))) => {
+                    let start = data.first_chunk().map(|start| Guid::from_bytes(*start));
+                    start.is_none_or(|provider| {
+                        self.providers.contains(&provider) || !self.described.contains(&provider)
+                    })
+                }
+                _ => true,
+            },
+            "EventTrace" => true,
+            "Process" | "Thread" => self.is_of_process(event),
+            "Image" | "ImageId" => {
+                let is_kernel = names::id(event, "ProcessId").is_some_and(names::is_of_kernel);
+                self.is_of_process(event) || (is_kernel && self.has_code)
+            }
+            "PerfInfo" => self.has_code,
+            "StackWalk" => key(event).is_some_and(|key| self.keys.contains(&key)),
+            _ => false,
+        }
+    }
+}
+
+/// The class of the events that contain schemas.
+const METADATA: &str = "EventMetadata";
+
+/// Returns the key of a stack.
+fn key(event: &Decoded) -> Option<u64> {
+    match event.field("StackKey")? {
+        Value::Pointer(key) => Some(*key),
+        _ => None,
     }
 }
 

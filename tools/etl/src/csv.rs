@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use etl_file::decode::Value;
 use etl_file::internals::show::text::{self, Times};
-use etl_file::{Decoded, EventRef};
+use etl_file::{Decoded, EventRef, FileTime};
 
 /// The columns before the fields' columns.
 const COLUMNS: [&str; 13] = [
@@ -124,10 +124,20 @@ impl Lines {
 /// The number of bytes after which lines are written out.
 const MANY: usize = 1 << 16;
 
+/// The columns that depend on the command.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Form {
+    /// True to write times in seconds since the start of their session.
+    pub relative: bool,
+    /// True to add a column with the names of the events' files.
+    pub with_file: bool,
+}
+
 /// Writes events as CSV lines.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
+    form: Form,
     rows: Rows,
     /// The lines that have not been written yet.
     lines: Lines,
@@ -140,10 +150,19 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Fails if the names cannot be written to memory.
     pub fn new(out: W, columns: Option<FieldColumns>) -> io::Result<Self> {
+        Self::with_form(out, columns, Form::default())
+    }
+
+    /// Returns a writer like [`new`](Self::new), in a form that needs the start of each file.
+    ///
+    /// # Errors
+    /// Fails if the names cannot be written to memory.
+    pub fn with_form(out: W, columns: Option<FieldColumns>, form: Form) -> io::Result<Self> {
         let rows = Rows { columns: columns.map(Arc::new), ..Rows::default() };
         let mut lines = Lines::default();
         for column in COLUMNS {
-            lines.0.write_field(column)?;
+            let is_seconds = form.relative && column == "time";
+            lines.0.write_field(if is_seconds { "time in s" } else { column })?;
         }
         match &rows.columns {
             None => lines.0.write_field(FIELDS)?,
@@ -153,8 +172,15 @@ impl<W: Write> Writer<W> {
                 }
             }
         }
-        lines.0.write_record(LAST)?;
-        Ok(Self { out, rows, lines })
+        let file = if form.with_file { Some("file") } else { None };
+        lines.0.write_record(LAST.into_iter().chain(file))?;
+        Ok(Self { out, form, rows, lines })
+    }
+
+    /// Sets the name of the file whose lines follow, and the start of its session.
+    pub fn start_file(&mut self, name: &str, start: FileTime) {
+        self.rows.times = Times::since(self.form.relative.then_some(start));
+        self.rows.file = self.form.with_file.then(|| name.into());
     }
 
     /// Sets whether well-known status codes are shown with their names.
@@ -219,6 +245,8 @@ pub struct Rows {
     codes: bool,
     /// True if text that a spreadsheet would run as a formula starts with an apostrophe.
     guard: bool,
+    /// The name of the file, if there is a column for it.
+    file: Option<Arc<str>>,
     cell: Vec<u8>,
     times: Times,
 }
@@ -234,10 +262,12 @@ impl Rows {
         decoded: &Decoded,
         lines: &mut Lines,
     ) -> io::Result<()> {
-        let Self { columns, codes, guard, cell, times } = self;
+        let Self { columns, codes, guard, file, cell, times } = self;
         let columns = columns.as_deref();
-        Line { out: &mut lines.0, codes: *codes, guard: *guard, cell }
-            .write(event, decoded, columns, times)
+        let mut line = Line { out: &mut lines.0, codes: *codes, guard: *guard, cell };
+        line.write(event, decoded, columns, times)?;
+        file.iter().try_for_each(|file| line.text(file))?;
+        Ok(line.out.write_record(None::<&[u8]>)?)
     }
 }
 
@@ -302,7 +332,6 @@ impl Line<'_> {
             0 => self.out.write_field("")?,
             channel => self.named(decoded.channel_name.as_ref(), channel.into())?,
         }
-        self.out.write_record(None::<&[u8]>)?;
         Ok(())
     }
 

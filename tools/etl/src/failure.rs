@@ -62,4 +62,26 @@ pub enum Failure {
     Terminal { what: &'static str, viewer: &'static str },
     #[error("{}: the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture or Microsoft-Windows-PktMon", file.display())]
     NoPackets { file: PathBuf },
+    #[error(
+        "--minimal needs selected events; name them by --provider, --process, --from or another option"
+    )]
+    NotSelected,
+    #[error(
+        "{format} output shows one file, and {files} are named: run one command for each file, or join \
+         them with `etl merge`"
+    )]
+    OneFile { format: String, files: usize },
+    #[error(
+        "{} has other fields than {}, so that they do not fit in one table: run one command for each \
+         file, or omit --fields",
+        file.display(),
+        first.display()
+    )]
+    OtherColumns { file: PathBuf, first: PathBuf },
+    #[error(
+        "{}: the selected events contain no profile samples with call stacks; select other events by \
+         --provider or --event",
+        file.display()
+    )]
+    NoStacks { file: PathBuf },
 }

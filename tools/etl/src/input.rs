@@ -9,13 +9,12 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use etl_file::symbols::{SymbolError, Symbols};
 use etl_file::{
-    Catalog, Completion, Damages, Decoded, EventRef, FirstPass, OtherFormat, Pipeline, Selection,
-    Summary, TraceFile, internals::available_threads,
+    Catalog, Completion, Damages, Decoded, EventRef, FileTime, FirstPass, OtherFormat, Pipeline,
+    Selection, Summary, TraceFile, internals::available_threads,
 };
 
 use crate::failure::Failure;
 use crate::messages::{list, warn};
-use crate::options::required;
 
 /// An open file, and the catalog with which it is decoded.
 pub struct Input {
@@ -35,27 +34,42 @@ pub struct Input {
 impl Input {
     /// Opens the file that the arguments name.
     pub fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
+        Self::open_all(arguments)?.pop().ok_or(Failure::Argument("file"))
+    }
+
+    /// Opens the files that the arguments name.
+    pub fn open_all(arguments: &ArgMatches) -> Result<Vec<Self>, Failure> {
         let mut catalog = catalog(arguments)?;
         let completion =
             Completion { names: arguments.get_flag("names"), symbols: symbols(arguments)? };
         catalog.add_formats(completion.symbols.formats());
-        let path = required::<PathBuf>(arguments, "file")?.clone();
-        let (file, can_complete) = open(&path, &mut catalog)?;
         let threads = arguments.get_one::<u16>("threads").copied().map(usize::from);
         let threads = threads.and_then(NonZeroUsize::new).unwrap_or_else(available_threads);
         // Only `dump` has these options.
         let [codes, hardware_addresses] = ["codes", "hardware-addresses"]
             .map(|name| arguments.try_get_one::<bool>(name).is_ok_and(|flag| flag == Some(&true)));
-        Ok(Self {
-            path,
-            file,
-            catalog,
-            completion,
-            codes,
-            hardware_addresses,
-            can_complete,
-            threads,
-        })
+        let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
+        let open = |path: &PathBuf| {
+            // A file's schemas apply only to its own events.
+            let mut catalog = catalog.clone();
+            let (file, can_complete) = open(path, &mut catalog)?;
+            Ok(Self {
+                path: path.clone(),
+                file,
+                catalog,
+                completion: completion.clone(),
+                codes,
+                hardware_addresses,
+                can_complete,
+                threads,
+            })
+        };
+        paths.map(open).collect()
+    }
+
+    /// Returns the time at which the file's session started.
+    pub const fn start(&self) -> FileTime {
+        self.file.header().session.start_time
     }
 
     /// Returns the file, and the pipeline for its selected events.
@@ -103,12 +117,14 @@ impl Input {
             other => other,
         }
     }
+}
 
-    /// Prints the damage, and returns a failure exit code if there is any.
-    pub fn finish(&self, damages: &Damages) -> ExitCode {
-        list(&self.path.display(), damages);
-        if damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+/// Prints the damage of each file, and returns a failure exit code if there is any.
+pub fn finish(inputs: &[Input], damages: &[Damages]) -> ExitCode {
+    for (input, damages) in inputs.iter().zip(damages) {
+        list(&input.path.display(), damages);
     }
+    if damages.iter().all(Damages::is_empty) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Opens a trace. Copies what comes through a pipe into a temporary file first, because a trace is not
@@ -187,7 +203,8 @@ pub const READ_SYMBOLS: &str = "read-symbols";
 
 /// Loads the function names of stack frames.
 pub fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
-    let paths = |name| arguments.get_many::<PathBuf>(name).unwrap_or_default();
+    // Commands that show no stacks do not have these options.
+    let paths = |name| arguments.try_get_many::<PathBuf>(name).ok().flatten().unwrap_or_default();
     let mut symbols = Symbols::new();
     if paths("pdb").chain(paths("symbols")).next().is_none() {
         return Ok(symbols);

@@ -22,6 +22,15 @@ pub enum LinesError {
     Write(#[from] io::Error),
 }
 
+/// The parts of the lines that depend on the command.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Form<'a> {
+    /// The path of the file, for the header's line; `None` if it is the only file.
+    pub path: Option<&'a str>,
+    /// True to write the times of events as seconds since the session's start.
+    pub relative: bool,
+}
+
 /// Writes a trace's header, then the selected events, sorted by time, then the last line. The output
 /// need not be buffered. Returns the counts of the trace.
 ///
@@ -30,12 +39,26 @@ pub enum LinesError {
 pub fn write_lines<R: Read + Seek + Send>(
     file: &mut TraceFile<R>,
     pipeline: &Pipeline<'_>,
+    out: impl Write,
+) -> Result<Summary, LinesError> {
+    write_file(file, pipeline, Form::default(), out)
+}
+
+/// Writes the lines of a trace in a form, like [`write_lines`].
+///
+/// # Errors
+/// Fails with [`LinesError`] if the trace cannot be read or the output cannot be written.
+pub fn write_file<R: Read + Seek + Send>(
+    file: &mut TraceFile<R>,
+    pipeline: &Pipeline<'_>,
+    form: Form<'_>,
     mut out: impl Write,
 ) -> Result<Summary, LinesError> {
-    out.write_all(&line(&HeaderLine::new(file.header(), file.buffers()))?)?;
+    out.write_all(&line(&HeaderLine::new(file.header(), file.buffers(), form.path))?)?;
+    let origin = form.relative.then_some(file.header().session.start_time);
     let written: Result<Summary, LinesError> = pipeline.run(
         file,
-        Members::default,
+        || Members::since(origin),
         |members, event, decoded, lines: &mut Vec<u8>| Ok(members.line(event, &decoded, lines)?),
         |lines| Ok(out.write_all(lines)?),
     );
@@ -55,6 +78,8 @@ fn line(object: &impl Serialize) -> io::Result<Vec<u8>> {
 #[derive(Serialize)]
 struct HeaderLine<'a> {
     record: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
     session: &'a str,
     file: &'a str,
     buffer_size: u32,
@@ -77,10 +102,11 @@ struct HeaderLine<'a> {
 }
 
 impl<'a> HeaderLine<'a> {
-    fn new(header: &'a TraceHeader, buffers_read: u32) -> Self {
+    fn new(header: &'a TraceHeader, buffers_read: u32, path: Option<&'a str>) -> Self {
         let session = &header.session;
         Self {
             record: "header",
+            path,
             session: &session.session_name,
             file: &session.log_file_name,
             buffer_size: session.buffer_size,

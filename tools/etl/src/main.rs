@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::Command;
 use clap::error::ErrorKind;
 
-use commands::{compare, dump, merge, read_symbols, report, stats};
+use commands::{compare, dump, durations, merge, read_symbols, report, stats};
 use failure::Failure;
 use input::READ_SYMBOLS;
 use messages::complain;
@@ -27,6 +27,7 @@ fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(compare::command())
         .subcommand(dump::command())
+        .subcommand(durations::command())
         .subcommand(merge::command())
         .subcommand(report::command())
         .subcommand(stats::command())
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::from(2))
         }),
         Some(("dump", arguments)) => dump::run(arguments),
+        Some(("durations", arguments)) => durations::run(arguments),
         Some(("merge", arguments)) => merge::run(arguments),
         Some(("report", arguments)) => report::run(arguments),
         Some(("stats", arguments)) => stats::run(arguments),

@@ -1,10 +1,12 @@
 //! The options that several commands share.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::{IntoResettable, StyledStr};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use etl_file::{CodePage, FileTime, Guid, Selection};
+use jiff::SignedDuration;
 
 use crate::failure::Failure;
 
@@ -115,9 +117,49 @@ pub fn out_file(help: &'static str) -> Arg {
     option("out", "FILE", help).short('o').required(true).value_parser(value_parser!(PathBuf))
 }
 
+/// A time on the command line.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    At(FileTime),
+    /// A number of 100 ns units after the start of the trace.
+    After(i64),
+}
+
+/// The error for text that is not a time.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "expected a time in UTC such as 2026-01-31T23:59:59.5Z, or a time since the start of the trace such \
+     as +1.5s, +200ms or +3us"
+)]
+struct NotAMoment;
+
+impl FromStr for Moment {
+    type Err = NotAMoment;
+
+    fn from_str(text: &str) -> Result<Self, NotAMoment> {
+        let Some(duration) = text.strip_prefix('+') else {
+            return text.parse().map(Self::At).map_err(|_| NotAMoment);
+        };
+        let duration: SignedDuration = duration.parse().map_err(|_| NotAMoment)?;
+        if duration.is_negative() {
+            return Err(NotAMoment);
+        }
+        i64::try_from(duration.as_nanos() / 100).map(Self::After).map_err(|_| NotAMoment)
+    }
+}
+
+impl Moment {
+    const fn in_trace(self, start: FileTime) -> FileTime {
+        match self {
+            Self::At(time) => time,
+            Self::After(units) => FileTime::from_raw(start.raw().saturating_add(units)),
+        }
+    }
+}
+
 /// Returns the options that select events.
 pub fn selecting() -> [Arg; 8] {
-    let time = |name, help| option(name, "TIME", help).value_parser(value_parser!(FileTime));
+    let time = |name, help| option(name, "TIME", help).value_parser(value_parser!(Moment));
     [
         several("provider", "NAME|GUID", "Select only events of this provider; can be repeated"),
         several("event", "NAME|ID", "Select only events with this name or id; can be repeated"),
@@ -129,9 +171,10 @@ pub fn selecting() -> [Arg; 8] {
         ),
         time(
             "from",
-            "Select only events at or after this time in UTC, as in the table and in JSON",
+            "Select only events at or after this time: in UTC, as in the table and in JSON, or since the \
+             start of the trace, such as +1.5s, +200ms or +3us",
         ),
-        time("to", "Select only events at or before this time in UTC"),
+        time("to", "Select only events at or before this time, as with --from"),
         option("level", "LEVEL", "Select only events up to this level")
             .value_parser(value_parser!(u8)),
         option(
@@ -156,7 +199,9 @@ fn mask(text: &str) -> Result<u64, String> {
         .map_err(|error| format!("expected a number such as 3 or 0x3: {error}"))
 }
 
-pub fn selection(arguments: &ArgMatches) -> Selection {
+/// Returns the selected events of a trace with this start.
+pub fn selection(arguments: &ArgMatches, start: FileTime) -> Selection {
+    let time = |name| arguments.get_one::<Moment>(name).map(|time| time.in_trace(start));
     let several = |name: &str| {
         let values = arguments.get_many::<String>(name).unwrap_or_default();
         values.cloned().collect()
@@ -168,8 +213,8 @@ pub fn selection(arguments: &ArgMatches) -> Selection {
         keyword: arguments.get_one("keyword").copied(),
         activity: arguments.get_one("activity").copied(),
         processes: several("process"),
-        from: arguments.get_one("from").copied(),
-        to: arguments.get_one("to").copied(),
+        from: time("from"),
+        to: time("to"),
     }
 }
 

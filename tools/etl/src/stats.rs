@@ -41,6 +41,8 @@ type Names = [String; 3];
 pub struct Stats {
     part: Part,
     summary: Summary,
+    /// The number of damaged parts.
+    damaged: u64,
     events_lost: u32,
     buffers_lost: u32,
     /// The number of events by process and process name, if names are requested.
@@ -139,15 +141,15 @@ impl Part {
         self.last = Some(event.time);
     }
 
-    /// Adds the counts of later events.
-    fn absorb(&mut self, later: Self) {
-        let recent = later.recent.into_values().map(|(kind, count)| (kind.into_names(), count));
-        for (names, count) in later.counts.into_iter().chain(recent) {
+    /// Adds the counts of other events.
+    fn absorb(&mut self, other: Self) {
+        let recent = other.recent.into_values().map(|(kind, count)| (kind.into_names(), count));
+        for (names, count) in other.counts.into_iter().chain(recent) {
             Self::count(&mut self.counts, names).add(count);
         }
-        self.first = self.first.or(later.first);
-        self.last = later.last.or(self.last);
-        self.unknown += later.unknown;
+        self.first = [self.first, other.first].into_iter().flatten().min();
+        self.last = self.last.max(other.last);
+        self.unknown += other.unknown;
     }
 
     /// Returns the count for names, or the count for all other names.
@@ -206,8 +208,24 @@ impl Stats {
             let completed = stats.count_processes(file, pipeline, completion.names)?;
             stats.summary.stacks = completed.stacks;
         }
-        let damages = stats.summary.damages.clone();
+        let damages = std::mem::take(&mut stats.summary.damages);
+        stats.damaged = damages.count();
         Ok((stats, damages))
+    }
+
+    /// Adds the counts of another trace.
+    pub fn absorb(&mut self, other: Self) {
+        self.part.absorb(other.part);
+        self.damaged += other.damaged;
+        self.events_lost = self.events_lost.saturating_add(other.events_lost);
+        self.buffers_lost = self.buffers_lost.saturating_add(other.buffers_lost);
+        self.summary.late += other.summary.late;
+        self.summary.stacks.joined += other.summary.stacks.joined;
+        self.summary.stacks.unmatched += other.summary.stacks.unmatched;
+        self.summary.absorb(other.summary);
+        for (process, events) in other.processes {
+            self.count_process(process, events);
+        }
     }
 
     /// Counts the events of each process, if completion adds names. Returns the counts of the pass.
@@ -336,9 +354,8 @@ impl Stats {
         if self.summary.late != 0 {
             let _infallible = writeln!(text, "Out of order: {} records", self.summary.late);
         }
-        let damaged = self.summary.damages.count();
-        if damaged != 0 {
-            let _infallible = writeln!(text, "Damaged: {damaged} parts of the file");
+        if self.damaged != 0 {
+            let _infallible = writeln!(text, "Damaged: {} parts of the file", self.damaged);
         }
         text
     }

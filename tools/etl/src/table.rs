@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use etl_file::internals::show::{Escaped, text};
 use etl_file::lines::Cells;
-use etl_file::{Decoded, StackCounts, Summary, TraceHeader};
+use etl_file::{Decoded, FileTime, StackCounts, Summary, TraceHeader};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A column of an event's first line: its title, and its text.
@@ -49,6 +49,8 @@ pub struct Writer<W> {
     /// The first events, until the widths are determined.
     sample: Vec<Entry>,
     day: Vec<u8>,
+    /// The title of the column of times.
+    time_title: &'static str,
 }
 
 /// Formats events as the lines of a table. Other threads can create [`Lines`] with a copy of it.
@@ -93,7 +95,15 @@ impl<W: Write> Writer<W> {
         let width = width.map(|width| usize::from(width).max(MIN_WIDTH));
         let layout = Arc::new(Layout { width, ..Layout::default() });
         let rows = Rows { layout, codes: false, entry: Entry::default() };
-        Self { out, rows, sample: Vec::new(), day: Vec::new() }
+        let [(time_title, _), ..] = COLUMNS;
+        Self { out, rows, sample: Vec::new(), day: Vec::new(), time_title }
+    }
+
+    /// Shows times in seconds since `origin`.
+    #[must_use]
+    pub fn since(self, origin: FileTime) -> Self {
+        let entry = Entry { cells: Cells::since(Some(origin)), ..Entry::default() };
+        Self { rows: Rows { entry, ..self.rows }, time_title: "Time (s)", ..self }
     }
 
     /// Sets whether well-known status codes are shown with their names.
@@ -259,14 +269,15 @@ impl<W: Write> Writer<W> {
             return Ok(());
         }
         let sample = take(&mut self.sample);
-        let mut widths = COLUMNS.map(|(title, _)| title.width());
+        let mut titles = COLUMNS.map(|(title, _)| title.as_bytes());
+        titles[0] = self.time_title.as_bytes();
+        let mut widths = titles.map(width_of);
         for entry in &sample {
             for (width, (_, cell)) in widths.iter_mut().zip(COLUMNS) {
                 *width = (*width).max(width_of(cell(&entry.cells)).min(MAX_COLUMN));
             }
         }
         let widths = *self.rows.layout.widths.get_or_init(|| widths);
-        let mut titles = COLUMNS.map(|(title, _)| title.as_bytes());
         // Most traces have no channels, so the last column is omitted; channels of later events
         // move to the right.
         if let Some(title) = titles.last_mut()

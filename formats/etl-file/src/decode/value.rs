@@ -333,6 +333,9 @@ fn written<S: Serializer>(
 }
 
 /// Serializes named values as an object, with the names from [`distinct_names`].
+///
+/// # Errors
+/// Fails with the serializer's error.
 pub fn serialize_fields<S: Serializer>(
     fields: &[(Arc<str>, Value)],
     serializer: S,

@@ -14,6 +14,7 @@ use serde_json::Serializer;
 use crate::decode::{Decoded, Kind, serialize_fields};
 use crate::read::EventRef;
 use crate::show::text::{self, Times};
+use crate::time::FileTime;
 
 /// The part of a line that is the same for all events of a kind.
 #[derive(Debug)]
@@ -147,6 +148,14 @@ pub struct Members {
 }
 
 impl Members {
+    /// Returns a format in which times are numbers of seconds since `origin`, or absolute times if it
+    /// is `None`.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn since(origin: Option<FileTime>) -> Self {
+        Self { times: Times::since(origin), ..Self::default() }
+    }
+
     /// Appends an event's line. `event` is the event as recorded.
     ///
     /// # Errors
@@ -176,7 +185,12 @@ impl Members {
         out.extend_from_slice(b"\"record\":\"event\",\"kind\":\"");
         out.extend_from_slice(kind_name(decoded.kind).as_bytes());
         out.push(b'"');
-        quoted("time", out, |out| self.times.write(decoded.time, out));
+        if self.times.are_relative() {
+            key("time", out);
+            self.times.write(decoded.time, out);
+        } else {
+            quoted("time", out, |out| self.times.write(decoded.time, out));
+        }
         number("timestamp", decoded.timestamp, out);
         number("processor", decoded.processor, out);
         number("process", decoded.process_id, out);

@@ -69,6 +69,12 @@ pub fn line(event: &Decoded) -> String {
 }
 
 impl Cells {
+    /// Returns empty texts in which times are seconds since `origin`, or absolute times if it is `None`.
+    #[must_use]
+    pub fn since(origin: Option<FileTime>) -> Self {
+        Self { times: Times::since(origin), ..Self::default() }
+    }
+
     /// Replaces the texts by those of an event; `codes` adds the names of well-known status codes.
     pub fn fill(&mut self, event: &Decoded, codes: bool) {
         let descriptor = &event.descriptor;
@@ -134,10 +140,16 @@ impl Cells {
         }
     }
 
-    /// Writes the date and the time of day, or the whole text of a time outside the calendar.
+    /// Writes the date and the time of day, or the whole text of a time outside the calendar. Aligns
+    /// seconds since an origin to the right.
     fn time(&mut self, time: FileTime) {
         const DATE: usize = "2026-01-31T".len();
+        const SECONDS: usize = "9999.1234567".len();
         self.times.write(time, &mut self.time);
+        if self.times.are_relative() {
+            let missing = SECONDS.saturating_sub(self.time.len());
+            self.time.splice(0..0, vec![b' '; missing]);
+        }
         if self.time.get(DATE - 1) == Some(&b'T')
             && self.time.pop_if(|last| *last == b'Z').is_some()
         {

@@ -100,7 +100,8 @@ impl Summary {
 
     /// Adds the counts of other events and records, except for the values that exist only for a
     /// whole trace.
-    pub(crate) fn absorb(&mut self, other: Self) {
+    #[doc(hidden)]
+    pub fn absorb(&mut self, other: Self) {
         self.decoded += other.decoded;
         self.selected += other.selected;
         self.with_problems += other.with_problems;

@@ -63,6 +63,8 @@ pub fn guid(guid: etw_wire::Guid, out: &mut Vec<u8>) {
 /// Writes times, and caches the text of the last second.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
+    /// The time from which times are counted in seconds; `None` for absolute times.
+    origin: Option<FileTime>,
     /// The second since 1601 whose text is cached.
     second: Option<i64>,
     /// The text of the second, without its fraction.
@@ -82,8 +84,28 @@ pub fn escaped(text: &str, out: &mut Vec<u8>) {
 const SECOND: i64 = 10_000_000;
 
 impl Times {
-    /// Appends a time in the format of [`FileTime`].
+    /// Returns a writer of times as seconds since `origin`, or of absolute times if it is `None`.
+    #[must_use]
+    pub fn since(origin: Option<FileTime>) -> Self {
+        Self { origin, ..Self::default() }
+    }
+
+    /// Returns true if times are seconds since an origin.
+    #[must_use]
+    pub const fn are_relative(&self) -> bool {
+        self.origin.is_some()
+    }
+
+    /// Appends a time in the format of [`FileTime`], or as seconds with seven decimal places.
     pub fn write(&mut self, time: FileTime, out: &mut Vec<u8>) {
+        if let Some(origin) = self.origin {
+            let units = i128::from(time.raw()) - i128::from(origin.raw());
+            let (sign, units) = (if units < 0 { "-" } else { "" }, units.unsigned_abs());
+            let second = u128::from(SECOND.unsigned_abs());
+            let text = format!("{sign}{}.{:07}", units / second, units % second);
+            out.extend_from_slice(text.as_bytes());
+            return;
+        }
         let second = time.raw().div_euclid(SECOND);
         if self.second != Some(second) {
             let start = FileTime::from_raw(second.saturating_mul(SECOND));
@@ -176,6 +198,22 @@ mod tests {
             let time = FileTime::from_raw(raw);
             let shown = text(|out| times.write(time, out));
             assert_eq!(shown, time.to_string(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn times_since_an_origin_are_seconds() {
+        let origin = 132_264_173_104_203_138;
+        let mut times = Times::since(Some(FileTime::from_raw(origin)));
+        for (units, expected) in [
+            (0, "0.0000000"),
+            (1, "0.0000001"),
+            (-1, "-0.0000001"),
+            (25_000_000, "2.5000000"),
+            (-36_000 * SECOND, "-36000.0000000"),
+        ] {
+            let shown = text(|out| times.write(FileTime::from_raw(origin + units), out));
+            assert_eq!(shown, expected);
         }
     }
 

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::slice;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use etl::compare::{self, Comparison, Other, Ours};
 use etl_file::Selection;
 
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, finish};
 use crate::options::{file, flag, functions, names, option, required, schemas, several, threads};
 
 /// Returns the command's definition.
@@ -75,6 +76,6 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         write!(out, "{}", compare::render(&name, &ours, &results))?;
     }
     out.flush()?;
-    let code = input.finish(&summary.damages);
+    let code = finish(slice::from_ref(&input), slice::from_ref(&summary.damages));
     Ok(if results.iter().all(|(.., result)| result.agrees()) { code } else { ExitCode::FAILURE })
 }

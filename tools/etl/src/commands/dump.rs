@@ -8,15 +8,16 @@ use std::process::ExitCode;
 use clap::builder::{EnumValueParser, PossibleValue};
 use clap::{Arg, ArgMatches, Command, ValueEnum, value_parser};
 use etl::pcapng::{self, Capture};
+use etl::stacks::{Stacks, write_folded, write_speedscope};
 use etl::{csv, json, perfetto, table};
 use etl_file::internals::show::Escaped;
-use etl_file::{Event, EventRef, Selection, Summary};
+use etl_file::{Damages, Event, EventRef, Selection, Summary};
 
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, finish};
 use crate::messages::{complain, list, tell_late, tell_skipped, tell_stacks, tell_without_format};
 use crate::options::{
-    file, flag, functions, hardware_addresses, names, option, out_file, required, schemas,
+    files, flag, functions, hardware_addresses, names, option, out_file, required, schemas,
     selecting, selection, several, threads, tmf,
 };
 use crate::output::{OUTPUT_BUFFER, terminal_width, write_out};
@@ -24,14 +25,15 @@ use crate::output::{OUTPUT_BUFFER, terminal_width, write_out};
 /// Returns the command's definition.
 pub fn command() -> Command {
     Command::new("dump")
-        .about("Print the events of a file, sorted by time")
+        .about("Print the events of one or more files, sorted by time in each file")
         .long_about(
-            "Print the events of a file, sorted by time.\n\n\
+            "Print the events of one or more files, one file after the other, sorted by time in each \
+             file.\n\n\
              TraceLogging events are self-describing. To decode other events, name the manifests \
              of their providers, or images that contain them as resources. Damaged parts of the \
              file are reported on standard error after all readable events.",
         )
-        .arg(file())
+        .arg(files())
         .arg(
             Arg::new("format")
                 .long("format")
@@ -46,6 +48,10 @@ pub fn command() -> Command {
         .arg(flag(
             "guard-formulas",
             "With --format csv: write an apostrophe before text that spreadsheets run as a formula",
+        ))
+        .arg(flag(
+            "relative",
+            "With --format table, json or csv: show times in seconds since the start of the file's session",
         ))
         .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
         .arg(hardware_addresses())
@@ -75,36 +81,60 @@ pub fn command() -> Command {
 
 /// Runs the command.
 pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let mut input = Input::open(arguments)?;
-    let selection = selection(arguments);
-    // The process of a performance event is only known after name resolution.
-    input.completion.names |= !selection.processes.is_empty();
+    let mut inputs = Input::open_all(arguments)?;
     let format = *required::<Format>(arguments, "format")?;
-    let csv = ["fields", "guard-formulas"].map(|name| arguments.get_flag(name));
+    let (binary, several) = match format {
+        Format::Perfetto => (Some(("a Perfetto timeline", "at https://ui.perfetto.dev")), false),
+        Format::Pcapng => (Some(("a pcapng file", "with Wireshark")), false),
+        Format::Folded | Format::Speedscope => (None, false),
+        Format::Table | Format::Json | Format::Csv => (None, true),
+    };
+    if inputs.len() > 1 && !several {
+        let name = format.to_possible_value();
+        let format = name.map_or_else(String::new, |name| name.get_name().to_owned());
+        return Err(Failure::OneFile { format, files: inputs.len() });
+    }
+    let mut selections = Vec::new();
+    for input in &mut inputs {
+        let selection = selection(arguments, input.start());
+        let is_by_thread = matches!(format, Format::Folded | Format::Speedscope);
+        // The process of a performance event is only known after name resolution.
+        input.completion.names |= is_by_thread || !selection.processes.is_empty();
+        selections.push(selection);
+    }
+    let [by_field, guard, relative] =
+        ["fields", "guard-formulas", "relative"].map(|name| arguments.get_flag(name));
     let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
     let stdout = io::stdout();
-    let binary = match format {
-        Format::Perfetto => Some(("a Perfetto timeline", "at https://ui.perfetto.dev")),
-        Format::Pcapng => Some(("a pcapng file", "with Wireshark")),
-        Format::Table | Format::Json | Format::Csv => None,
-    };
     if let Some((what, viewer)) = binary.filter(|_| file.is_none() && stdout.is_terminal()) {
         return Err(Failure::Terminal { what, viewer });
     }
     let width = arguments.get_one("width").copied();
     let width = width.or_else(|| file.map_or_else(|| terminal_width(&stdout), |_| None));
-    let summary = match file {
+    let options = Options { format, by_field, guard, relative, width };
+    let damages = match file {
         None => {
             let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, stdout.lock());
-            let summary = print(&mut input, &selection, format, csv, width, &mut out)?;
+            let damages = print(&mut inputs, &selections, options, &mut out)?;
             out.flush()?;
-            summary
+            damages
         }
-        Some(_) => {
-            write_out(arguments, |out| print(&mut input, &selection, format, csv, width, out))?
-        }
+        Some(_) => write_out(arguments, |out| print(&mut inputs, &selections, options, out))?,
     };
-    Ok(input.finish(&summary.damages))
+    Ok(finish(&inputs, &damages))
+}
+
+/// The options of an output.
+#[derive(Clone, Copy)]
+struct Options {
+    format: Format,
+    /// True to write a column of CSV for each field.
+    by_field: bool,
+    /// True to protect spreadsheets from formulas.
+    guard: bool,
+    /// True to show times in seconds since the start of the session.
+    relative: bool,
+    width: Option<u16>,
 }
 
 /// The output formats of `dump`.
@@ -115,11 +145,21 @@ enum Format {
     Csv,
     Perfetto,
     Pcapng,
+    Folded,
+    Speedscope,
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto, Self::Pcapng]
+        &[
+            Self::Table,
+            Self::Json,
+            Self::Csv,
+            Self::Perfetto,
+            Self::Pcapng,
+            Self::Folded,
+            Self::Speedscope,
+        ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -135,66 +175,121 @@ impl ValueEnum for Format {
             ),
             Self::Pcapng => PossibleValue::new("pcapng")
                 .help("The packets of netsh trace and pktmon for Wireshark"),
+            Self::Folded => PossibleValue::new("folded").help(
+                "The number of each different call stack for flame graphs: of profile samples, or of \
+                 the events that --provider or --event selects",
+            ),
+            Self::Speedscope => PossibleValue::new("speedscope")
+                .help("The same call stacks as a profile of each thread for www.speedscope.app"),
         })
     }
 }
 
-/// Prints the selected events in a format.
+/// Prints the selected events of the files in a format, one file after the other. Returns the damage of
+/// each file.
 fn print(
+    inputs: &mut [Input],
+    selections: &[Selection],
+    options: Options,
+    out: &mut impl Write,
+) -> Result<Vec<Damages>, Failure> {
+    if matches!(options.format, Format::Csv) {
+        return rows(inputs, selections, options, out);
+    }
+    let mut damages = Vec::new();
+    let has_several = inputs.len() > 1;
+    for (input, selection) in inputs.iter_mut().zip(selections) {
+        let path = input.path.display().to_string();
+        let name = has_several.then_some(path.as_str());
+        let summary = match options.format {
+            Format::Json => {
+                let form = json::Form { path: name, relative: options.relative };
+                let (file, pipeline) = input.pipeline(selection);
+                let written = json::write_file(file, &pipeline, form, &mut *out);
+                written.map_err(|failure| match failure {
+                    json::LinesError::Read(source) => input.named(source.into()),
+                    json::LinesError::Write(source) => source.into(),
+                })
+            }
+            Format::Perfetto => timeline(input, selection, out),
+            Format::Pcapng => packets(input, selection, out),
+            Format::Folded | Format::Speedscope => stacks(input, selection, options.format, out),
+            Format::Table | Format::Csv => {
+                if let Some(name) = name {
+                    let line_feed = if damages.is_empty() { "" } else { "\n" };
+                    writeln!(out, "{line_feed}Trace    {}", Escaped(name))?;
+                }
+                entries(input, selection, options, out)
+            }
+        };
+        damages.push(summary?.damages);
+    }
+    Ok(damages)
+}
+
+/// Prints the selected events as a table.
+fn entries(
     input: &mut Input,
     selection: &Selection,
-    format: Format,
-    [by_field, guard]: [bool; 2],
-    width: Option<u16>,
+    options: Options,
     out: &mut impl Write,
 ) -> Result<Summary, Failure> {
     let header = input.file.header().clone();
-    let buffers = input.file.buffers();
-    match format {
-        Format::Table => {
-            let mut writer = table::Writer::new(out, width).with_codes(input.codes);
-            writer.header(&header, buffers)?;
-            let rows = writer.rows();
-            let add =
-                |rows: &mut table::Rows, _: &EventRef<'_>, decoded, lines: &mut table::Lines| {
-                    rows.add(&decoded, lines);
-                    Ok(())
-                };
-            let summary =
-                input.events(selection, || rows.clone(), add, |lines| Ok(writer.lines(lines)?))?;
-            writer.end(&header, &summary)?;
-            Ok(summary)
-        }
-        Format::Json => {
-            let (file, pipeline) = input.pipeline(selection);
-            let written = json::write_lines(file, &pipeline, out);
-            written.map_err(|failure| match failure {
-                json::LinesError::Read(source) => input.named(source.into()),
-                json::LinesError::Write(source) => source.into(),
-            })
-        }
-        Format::Csv => {
-            let columns = if by_field { Some(columns(input, selection)?) } else { None };
-            let writer = csv::Writer::new(out, columns)?.with_codes(input.codes);
-            let mut writer = writer.with_guard(guard);
-            let rows = writer.rows();
-            let line =
-                |rows: &mut csv::Rows, event: &EventRef<'_>, decoded, lines: &mut csv::Lines| {
-                    Ok(rows.line(event, &decoded, lines)?)
-                };
-            let summary = input.events(
-                selection,
-                || rows.clone(),
-                line,
-                |lines| Ok(writer.lines(std::mem::take(lines))?),
-            )?;
-            writer.end()?;
-            tell_skipped(&input.path, &summary);
-            Ok(summary)
-        }
-        Format::Perfetto => timeline(input, selection, out),
-        Format::Pcapng => packets(input, selection, out),
+    let mut writer = table::Writer::new(out, options.width).with_codes(input.codes);
+    if options.relative {
+        writer = writer.since(input.start());
     }
+    writer.header(&header, input.file.buffers())?;
+    let rows = writer.rows();
+    let add = |rows: &mut table::Rows, _: &EventRef<'_>, decoded, lines: &mut table::Lines| {
+        rows.add(&decoded, lines);
+        Ok(())
+    };
+    let summary =
+        input.events(selection, || rows.clone(), add, |lines| Ok(writer.lines(lines)?))?;
+    writer.end(&header, &summary)?;
+    Ok(summary)
+}
+
+/// Prints the selected events of all files as one table of CSV, and reports omitted records on standard
+/// error.
+fn rows(
+    inputs: &mut [Input],
+    selections: &[Selection],
+    options: Options,
+    out: &mut impl Write,
+) -> Result<Vec<Damages>, Failure> {
+    let mut known: Option<(csv::FieldColumns, PathBuf)> = None;
+    for (input, selection) in inputs.iter_mut().zip(selections).filter(|_| options.by_field) {
+        let found = columns(input, selection)?;
+        match &known {
+            Some((columns, first)) if *columns != found => {
+                let (file, first) = (input.path.clone(), first.clone());
+                return Err(Failure::OtherColumns { file, first });
+            }
+            Some(_) => {}
+            None => known = Some((found, input.path.clone())),
+        }
+    }
+    let columns = known.map(|(columns, _)| columns);
+    let form = csv::Form { relative: options.relative, with_file: inputs.len() > 1 };
+    let codes = inputs.iter().any(|input| input.codes);
+    let writer = csv::Writer::with_form(out, columns, form)?.with_codes(codes);
+    let mut writer = writer.with_guard(options.guard);
+    let mut damages = Vec::new();
+    for (input, selection) in inputs.iter_mut().zip(selections) {
+        writer.start_file(&input.path.display().to_string(), input.start());
+        let rows = writer.rows();
+        let line = |rows: &mut csv::Rows, event: &EventRef<'_>, decoded, lines: &mut csv::Lines| {
+            Ok(rows.line(event, &decoded, lines)?)
+        };
+        let take = |lines: &mut csv::Lines| Ok(writer.lines(std::mem::take(lines))?);
+        let summary = input.events(selection, || rows.clone(), line, take)?;
+        tell_skipped(&input.path, &summary);
+        damages.push(summary.damages);
+    }
+    writer.end()?;
+    Ok(damages)
 }
 
 /// Returns the columns for the fields of the selected events.
@@ -305,5 +400,39 @@ fn packets(
         say(&format_args!("the session lost {events} events and {buffers} buffers"));
     }
     tell_late(&path, &summary);
+    Ok(summary)
+}
+
+/// Prints the call stacks of samples or of the selected events, and reports events without a stack on
+/// standard error.
+fn stacks(
+    input: &mut Input,
+    selection: &Selection,
+    format: Format,
+    out: &mut impl Write,
+) -> Result<Summary, Failure> {
+    let (file, pipeline) = input.pipeline(selection);
+    let (stacks, summary) =
+        Stacks::read(file, &pipeline).map_err(|error| input.named(error.into()))?;
+    let path = input.path.display();
+    for (count, what) in [
+        (stacks.without_walk, "samples have no call stack; their only frame is the sampled code"),
+        (stacks.without_stack, "events have no call stack, and are omitted"),
+        (stacks.dropped, "stacks do not fit in memory, and are shown as (other stacks)"),
+    ] {
+        if count != 0 {
+            complain(&format_args!("{path}: {count} {what}"));
+        }
+    }
+    if stacks.is_empty() {
+        list(&path, &summary.damages);
+        return Err(Failure::NoStacks { file: input.path.clone() });
+    }
+    tell_skipped(&input.path, &summary);
+    if matches!(format, Format::Folded) {
+        write_folded(&stacks, out)?;
+    } else {
+        write_speedscope(&stacks, &path.to_string(), out)?;
+    }
     Ok(summary)
 }

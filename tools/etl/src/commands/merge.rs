@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Command};
 use etl_file::internals::AddressHider;
 use etl_file::trim::{Kept, Trimmer};
-use etl_file::{RecordRef, Selection, merge};
+use etl_file::{FileTime, RecordRef, Selection, merge};
 
 use crate::failure::Failure;
 use crate::input::{catalog, open, open_trace};
@@ -31,6 +31,11 @@ pub fn command() -> Command {
         .args(selecting())
         .args(schemas())
         .arg(hardware_addresses())
+        .arg(flag(
+            "minimal",
+            "Keep only the selected events and what decoding them needs: the schemas of their providers, \
+             their stacks, and the processes, threads and images of their processes",
+        ))
         .arg(flag("compress", "Compress the buffers of the file"))
         .arg(out_file("The .etl file to write"))
 }
@@ -39,9 +44,11 @@ pub fn command() -> Command {
 pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let files = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let files: Vec<&PathBuf> = files.collect();
-    let selection = selection(arguments);
-    let all = selection == Selection::default();
-    let shown = arguments.get_flag("hardware-addresses");
+    let all = selection(arguments, FileTime::default()) == Selection::default();
+    let [shown, minimal] = ["hardware-addresses", "minimal"].map(|name| arguments.get_flag(name));
+    if minimal && all {
+        return Err(Failure::NotSelected);
+    }
     let loaded = catalog(arguments)?;
     let (mut traces, mut catalogs) = (Vec::new(), Vec::new());
     let failed = |file: &Path, source| Failure::Read { file: file.to_owned(), source };
@@ -51,9 +58,13 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         traces.push(if all && shown { open_trace(file)? } else { open(file, &mut catalog)?.0 });
         catalogs.push(catalog);
     }
+    // As in the merged trace, times since the start are those since the start of the first session.
+    let starts = traces.iter().map(|trace| trace.header().session.start_time);
+    let selection = selection(arguments, starts.min().unwrap_or_default());
     let mut parts = Vec::new();
     for ((trace, catalog), file) in traces.iter_mut().zip(&catalogs).zip(&files).filter(|_| !all) {
         let part = Trimmer::read(trace, &selection, catalog);
+        let part = part.and_then(|part| if minimal { part.minimal(trace) } else { Ok(part) });
         parts.push(part.map_err(|error| failed(file, error))?);
     }
     let to = out(arguments)?;

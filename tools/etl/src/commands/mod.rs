@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod dump;
+pub mod durations;
 pub mod merge;
 pub mod read_symbols;
 pub mod report;

@@ -8,14 +8,14 @@ use etl::stats::Stats;
 use etl_file::Selection;
 
 use crate::failure::Failure;
-use crate::input::Input;
-use crate::options::{file, functions, names, schemas, threads, tmf};
+use crate::input::{Input, finish};
+use crate::options::{files, functions, names, schemas, threads, tmf};
 
 /// Returns the command's definition.
 pub fn command() -> Command {
     Command::new("stats")
-        .about("Count the events of a file by provider, event and level")
-        .arg(file())
+        .about("Count the events of one or more files by provider, event and level")
+        .arg(files())
         .args(schemas())
         .arg(tmf())
         .arg(threads())
@@ -25,12 +25,17 @@ pub fn command() -> Command {
 
 /// Runs the command.
 pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let mut input = Input::open(arguments)?;
-    let (file, pipeline) = input.pipeline(Selection::ALL);
-    let counted = Stats::read(file, &pipeline);
-    let (stats, damages) = counted.map_err(|error| input.named(error.into()))?;
+    let mut inputs = Input::open_all(arguments)?;
+    let (mut stats, mut damages) = (Stats::default(), Vec::new());
+    for input in &mut inputs {
+        let (file, pipeline) = input.pipeline(Selection::ALL);
+        let counted = Stats::read(file, &pipeline);
+        let (counts, found) = counted.map_err(|error| input.named(error.into()))?;
+        stats.absorb(counts);
+        damages.push(found);
+    }
     let mut out = io::stdout().lock();
     write!(out, "{}", stats.render())?;
     out.flush()?;
-    Ok(input.finish(&damages))
+    Ok(finish(&inputs, &damages))
 }

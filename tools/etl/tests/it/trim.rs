@@ -2,9 +2,9 @@
 
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
 use crate::run::Folder;
-use etl_file::write::Losses;
+use etl_file::write::{ClassicRecord, Losses};
 use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, LogFileHeader, Trace};
-use etl_fixtures::{decoders, kernel_records, trace};
+use etl_fixtures::{decoders, kernel_records, schema_events, trace};
 use serde_json::Value as Json;
 
 /// The trace, and a part of it.
@@ -204,4 +204,63 @@ fn times_are_read_as_they_are_shown() {
     let ran = files.etl(&["dump", WHOLE, "--from", "yesterday"]);
     assert_eq!(ran.code, Some(2), "{}", ran.said);
     assert!(ran.said.contains("expected a time in UTC such as"), "{}", ran.said);
+}
+
+#[test]
+fn a_minimal_part_has_only_what_its_events_need() {
+    let event = |process_id, at| {
+        let event = EventRecord { process_id, ..trace::manifest_event(0, at) };
+        (at, EncodedRecord::new(&event).unwrap())
+    };
+    let schema = |at, provider| {
+        let info = schema_events::EventInfo {
+            provider,
+            descriptor: trace::manifest_event(0, 0).descriptor,
+            ..schema_events::EventInfo::default()
+        };
+        let class = schema_events::METADATA;
+        let record = ClassicRecord { class, opcode: 32, timestamp: at, ..ClassicRecord::default() };
+        (at, EncodedRecord::try_from(&ClassicRecord { payload: info.encode(), ..record }).unwrap())
+    };
+    let stack =
+        |at, of, key: u64| (at, kernel(0x1826, 2, at, kernel_records::stack(of, 7, 0x44, &[key])));
+    let definition = |at, key: u64| {
+        let payload = [key, APP + 0x20].into_iter().flat_map(u64::to_le_bytes).collect();
+        (at, kernel(0x1823, 2, at, payload))
+    };
+    let records = vec![
+        (100, kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"))),
+        (101, kernel(0x0303, 2, 101, kernel_records::process(8, "other.exe"))),
+        (105, kernel(0x0503, 3, 105, kernel_records::thread(7, 0x44, "worker"))),
+        (106, kernel(0x0503, 3, 106, kernel_records::thread(8, 10, "idle"))),
+        (110, image(110, 4, NTOSKRNL, r"\SystemRoot\system32\ntoskrnl.exe")),
+        (130, image(130, 7, APP, r"\Device\HarddiskVolume3\app.exe")),
+        (131, image(131, 8, APP, r"\Device\HarddiskVolume3\other.exe")),
+        schema(140, trace::MANIFEST_PROVIDER),
+        schema(141, trace::SELF_DESCRIBING),
+        event(7, 200),
+        stack(201, 200, 0x11),
+        event(8, 300),
+        stack(301, 300, 0x22),
+        definition(900, 0x11),
+        definition(901, 0x22),
+        (910, kernel(0x0400, 2, 910, [vec![1; 8], kernel_records::utf16("name")].concat())),
+    ];
+    let whole = trace::of_records(LogFileHeader::default(), 1000, records);
+    let files = Folder::with(WHOLE, whole);
+    let process = ["--process", "app.exe", "--provider", &trace::MANIFEST_PROVIDER.to_string()];
+    cut(&files, &[&process[..], &["--minimal"]].concat());
+    let part = Trace::open(files.path(PART)).unwrap();
+    let mut times: Vec<i64> = part.events().map(|event| event.record.timestamp).collect();
+    times.extend(part.others().filter_map(|other| other.timestamp));
+    times.sort_unstable();
+    times.retain(|time| *time >= 100);
+    assert_eq!(times, [100, 105, 110, 130, 140, 200, 201, 900]);
+    // The event is decoded as in the whole trace.
+    let [minimal, found] = [PART, WHOLE].map(|name| events(&files, name, &process));
+    assert_eq!(minimal, found);
+    assert_eq!(minimal[0]["stack"], serde_json::json!(["0x7ff600000020 app.exe+0x20"]));
+    files
+        .etl(&["merge", WHOLE, "-o", PART, "--minimal"])
+        .fails(1, &["--minimal needs selected events"]);
 }
