@@ -216,7 +216,9 @@ impl Needs {
             self.described.insert(*provider);
         }
         let is_stack = stacks::owner(event).is_some();
-        if kept.is_none() || (kept == Some(Kept::Needed) && !is_stack) {
+        // The other half of a selected event's stack belongs to an event that is not selected.
+        let has_half = event.stack.as_ref().is_some_and(|stack| stack.match_id != 0);
+        if kept.is_none() || (kept == Some(Kept::Needed) && !is_stack && !has_half) {
             return;
         }
         self.providers.insert(event.provider);

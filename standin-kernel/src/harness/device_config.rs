@@ -61,9 +61,10 @@ impl DeviceConfig {
         self
     }
 
-    /// Lets the device wake itself and the system from the states up to this one. Without it, only a
-    /// simulated device's stack can wake, from D2, and a driver that asks for it gets
-    /// `STATUS_POWER_STATE_INVALID`, as for a root-enumerated device on Windows.
+    /// Lets the device wake itself and the system from the states up to this one. Without it, a device
+    /// above a simulated device wakes from D2, a child as its bus driver reports, and no other device
+    /// wakes: as for a root-enumerated device on Windows, `WdfDeviceAssignS0IdleSettings` with a wake
+    /// capability and `WdfDeviceAssignSxWakeSettings` fail with `STATUS_POWER_STATE_INVALID`.
     #[must_use]
     pub const fn wakes_from(mut self, deepest: DevicePowerState) -> Self {
         self.offer.wake = Some(deepest);

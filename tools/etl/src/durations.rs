@@ -28,6 +28,8 @@ const MAX_ROWS: usize = 50_000;
 #[derive(Debug)]
 pub struct Durations {
     rows: BTreeMap<[String; 2], Row>,
+    /// The names of the files.
+    files: Vec<String>,
     /// The number of slowest operations to keep in each row.
     limit: usize,
     /// The size of the kept events.
@@ -44,7 +46,7 @@ struct Counts {
     stops_without_start: u64,
     without_activity: u64,
     without_duration: u64,
-    without_events: u64,
+    without_fields: u64,
     events_lost: u64,
     buffers_lost: u64,
     skipped_records: u64,
@@ -65,7 +67,7 @@ impl Counts {
             (self.without_activity, "start and stop events have no activity, and cannot be paired"),
             (self.without_duration, "operations have no duration, because their times are unknown"),
             (
-                self.without_events,
+                self.without_fields,
                 "of the slowest operations have events that do not fit in memory",
             ),
             (self.skipped_records, "records were skipped, because they cannot be decoded"),
@@ -102,8 +104,10 @@ struct Operation {
     nanos: u64,
     start: Decoded,
     stop: Decoded,
-    /// The size of the events as recorded.
+    /// The size of the events as recorded; 0 if their fields were not kept.
     size: usize,
+    /// The file, as an index.
+    file: usize,
 }
 
 /// A start event without a stop event so far, and its size as recorded.
@@ -133,18 +137,32 @@ impl Durations {
     /// Returns an empty table that keeps the events of at most `limit` slowest operations in each row.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { rows: BTreeMap::new(), limit, kept: 0, counts: Counts::default() }
+        Self { rows: BTreeMap::new(), files: Vec::new(), limit, kept: 0, counts: Counts::default() }
     }
 
-    /// Adds the operations of a file. Returns the damaged parts of the file.
+    /// Returns the counts, with those of the operations that are still the slowest.
+    fn counts(&self) -> Counts {
+        let slowest = self.rows.values().flat_map(|row| &row.slowest);
+        let without_fields = slowest.filter(|operation| operation.size == 0).count() as u64;
+        Counts { without_fields, ..self.counts }
+    }
+
+    /// Returns the name of an operation's file, if there are several files.
+    fn file_of(&self, operation: &Operation) -> Option<&str> {
+        self.files.get(operation.file).filter(|_| self.files.len() > 1).map(String::as_str)
+    }
+
+    /// Adds the operations of a file with this name. Returns the damaged parts of the file.
     ///
     /// # Errors
     /// Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn add_file<R: Read + Seek + Send>(
         &mut self,
         file: &mut TraceFile<R>,
+        name: &str,
         pipeline: &Pipeline<'_>,
     ) -> Result<Damages, ReadError> {
+        self.files.push(name.to_owned());
         let selection = pipeline.selection;
         let (clock, open) = (file.clock(), OpenSpans::new(MAX_OPEN));
         let mut pass = Pass { clock, selection, open, size: 0 };
@@ -211,7 +229,8 @@ impl Durations {
                 };
                 let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
                 let size = started.size + size;
-                self.operation(Operation { nanos, start: started.event, stop: event, size });
+                let file = self.files.len().saturating_sub(1);
+                self.operation(Operation { nanos, start: started.event, stop: event, size, file });
             }
         }
     }
@@ -241,7 +260,6 @@ impl Durations {
             self.kept -= fastest.size;
         }
         if self.kept + operation.size > MAX_BYTES {
-            self.counts.without_events += 1;
             operation.size = 0;
             for event in [&mut operation.start, &mut operation.stop] {
                 (event.fields, event.leftover, event.message) = Default::default();
@@ -276,15 +294,18 @@ impl Durations {
                 let (provider, event) = (Escaped(provider), Escaped(event));
                 let _infallible = writeln!(text, "Slowest of {provider} {event}");
             }
-            row.slowest.iter().for_each(|operation| operation.render(&mut text));
+            for operation in &row.slowest {
+                operation.render(self.file_of(operation), &mut text);
+            }
         }
         if self.rows.values().any(|row| !row.slowest.is_empty()) {
             text.push('\n');
         }
-        let Counts { operations, events_lost, buffers_lost, .. } = self.counts;
+        let counts = self.counts();
+        let Counts { operations, events_lost, buffers_lost, .. } = counts;
         let _infallible = writeln!(text, "{operations} operations");
         let _infallible = writeln!(text, "Lost: {events_lost} events, {buffers_lost} buffers");
-        for (count, what) in self.counts.omissions().into_iter().filter(|(count, _)| *count != 0) {
+        for (count, what) in counts.omissions().into_iter().filter(|(count, _)| *count != 0) {
             let _infallible = writeln!(text, "{count} {what}");
         }
         text
@@ -301,21 +322,26 @@ impl Pass<'_> {
 
 impl Operation {
     /// Formats the operation on three lines.
-    fn render(&self, text: &mut String) {
-        let Self { nanos, start, stop, .. } = self;
+    fn render(&self, file: Option<&str>, text: &mut String) {
+        let Self { nanos, start, stop, size, .. } = self;
         let name = |name: Option<&str>| {
             name.map_or_else(String::new, |name| format!(" {}", Escaped(name)))
         };
         let _infallible = writeln!(
             text,
-            "  {:.3?} from {}, process {}{}, thread {}{}",
+            "  {:.3?} from {}, process {}{}, thread {}{}{}",
             Duration::from_nanos(*nanos),
             start.time,
             start.process_id,
             name(start.process_name.as_deref()),
             start.thread_id,
-            name(start.thread_name.as_deref())
+            name(start.thread_name.as_deref()),
+            file.map_or_else(String::new, |file| format!(", in {}", Escaped(file)))
         );
+        if *size == 0 {
+            text.push_str("    fields not kept\n");
+            return;
+        }
         let mut cells = Cells::default();
         for (part, event) in [("start", start), ("stop ", stop)] {
             cells.fill(event, false);
@@ -344,7 +370,7 @@ impl Serialize for Durations {
             p90_ns: u64,
             p99_ns: u64,
             max_ns: u64,
-            slowest: &'a [Operation],
+            slowest: Vec<Line<'a>>,
         }
         let rows = self.rows.iter().map(|([provider, event], row)| RowLine {
             provider,
@@ -356,38 +382,44 @@ impl Serialize for Durations {
             p90_ns: row.percentile(90),
             p99_ns: row.percentile(99),
             max_ns: row.percentile(100),
-            slowest: &row.slowest,
+            slowest: row.slowest.iter().map(|one| one.line(self.file_of(one))).collect(),
         });
         let operations = rows.collect();
-        All { operations, counts: self.counts }.serialize(serializer)
+        All { operations, counts: self.counts() }.serialize(serializer)
     }
 }
 
-impl Serialize for Operation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            duration_ns: u64,
-            start: String,
-            process: u32,
-            process_name: Option<&'a str>,
-            thread: u32,
-            thread_name: Option<&'a str>,
-            start_fields: Members<'a>,
-            stop_fields: Members<'a>,
-        }
-        let Self { nanos, start, stop, .. } = self;
+/// One of the slowest operations in JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    duration_ns: u64,
+    start: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    process: u32,
+    process_name: Option<&'a str>,
+    thread: u32,
+    thread_name: Option<&'a str>,
+    /// Null if the fields were not kept.
+    start_fields: Option<Members<'a>>,
+    stop_fields: Option<Members<'a>>,
+}
+
+impl Operation {
+    fn line<'a>(&'a self, file: Option<&'a str>) -> Line<'a> {
+        let Self { nanos, start, stop, size, .. } = self;
+        let fields = |event: &'a Decoded| (*size != 0).then_some(Members(event));
         Line {
             duration_ns: *nanos,
             start: start.time.to_string(),
+            file,
             process: start.process_id,
             process_name: start.process_name.as_deref(),
             thread: start.thread_id,
             thread_name: start.thread_name.as_deref(),
-            start_fields: Members(start),
-            stop_fields: Members(stop),
+            start_fields: fields(start),
+            stop_fields: fields(stop),
         }
-        .serialize(serializer)
     }
 }
 
@@ -416,18 +448,24 @@ mod tests {
         };
         for nanos in [5, 7, 6, 1] {
             let (start, stop, size) = (event(), event(), MAX_BYTES / 2);
-            durations.operation(Operation { nanos, start, stop, size });
+            durations.operation(Operation { nanos, start, stop, size, file: 0 });
             assert!(durations.kept <= MAX_BYTES);
         }
-        assert_eq!((durations.counts.operations, durations.counts.without_events), (4, 0));
+        assert_eq!((durations.counts.operations, durations.counts().without_fields), (4, 0));
         let (start, stop, size) = (event(), event(), MAX_BYTES / 2 + 1);
-        durations.operation(Operation { nanos: 9, start, stop, size });
-        assert_eq!(durations.counts.without_events, 1);
+        durations.operation(Operation { nanos: 9, start, stop, size, file: 0 });
+        assert_eq!(durations.counts().without_fields, 1);
         let row = durations.rows.values().next().unwrap();
         let slowest: Vec<_> = row.slowest.iter().map(|one| (one.nanos, one.size)).collect();
         assert_eq!(slowest, [(9, 0), (7, MAX_BYTES / 2)]);
         assert_eq!(row.slowest[0].start.message, None);
         assert_eq!(durations.kept, MAX_BYTES / 2);
+        // An operation that is no longer among the slowest is not counted.
+        for nanos in [10, 11] {
+            let (start, stop) = (event(), event());
+            durations.operation(Operation { nanos, start, stop, size: 1, file: 0 });
+        }
+        assert_eq!(durations.counts().without_fields, 0);
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub enum Failure {
          them with `etl merge`"
     )]
     OneFile { format: String, files: usize },
+    #[error("{format} output has no relative times: omit --relative, or choose table, json or csv")]
+    NoRelativeTimes { format: String },
     #[error(
         "{} has other fields than {}, so that they do not fit in one table: run one command for each \
          file, or omit --fields",
@@ -79,7 +81,7 @@ pub enum Failure {
     )]
     OtherColumns { file: PathBuf, first: PathBuf },
     #[error(
-        "{}: the selected events contain no profile samples with call stacks; select other events by \
+        "{}: the selected events have no call stacks; record them with stack walking, or select others by \
          --provider or --event",
         file.display()
     )]

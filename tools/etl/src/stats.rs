@@ -43,6 +43,8 @@ pub struct Stats {
     summary: Summary,
     /// The number of damaged parts.
     damaged: u64,
+    /// The number of other traces whose counts were added.
+    others: u32,
     events_lost: u32,
     buffers_lost: u32,
     /// The number of events by process and process name, if names are requested.
@@ -215,6 +217,7 @@ impl Stats {
 
     /// Adds the counts of another trace.
     pub fn absorb(&mut self, other: Self) {
+        self.others += u32::from(self.part.first.is_some()) + other.others;
         self.part.absorb(other.part);
         self.damaged += other.damaged;
         self.events_lost = self.events_lost.saturating_add(other.events_lost);
@@ -307,7 +310,9 @@ impl Stats {
         }
         let total = self.events();
         let bytes: u64 = self.part.counts.values().map(|count| count.bytes).sum();
-        let span = self.part.first.zip(self.part.last).map(|(first, last)| {
+        // Between several traces, there can be days.
+        let times = self.part.first.zip(self.part.last).filter(|_| self.others == 0);
+        let span = times.map(|(first, last)| {
             #[expect(clippy::cast_precision_loss, reason = "the number is only displayed")]
             let seconds = (last.unix_nanos() - first.unix_nanos()) as f64 / 1e9;
             seconds

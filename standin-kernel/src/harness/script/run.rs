@@ -17,6 +17,7 @@ use crate::{
     harness::{
         concurrent_work::Work,
         device::Device,
+        device_config::DeviceConfig,
         driver::Driver,
         error::KernelError,
         file::File,
@@ -333,12 +334,17 @@ impl Hands {
             .as_ref()
             .ok_or(Problem::Order("the device is not open; open it with `open` first"));
         match step {
-            Step::AddDevice => {
+            Step::AddDevice(wake) => {
                 let driver = host.driver.filter(|_| device.is_err());
                 let driver = driver.ok_or(Problem::Order(
                     "there is a device already; remove it with `remove` first",
                 ))?;
-                self.device = Some(Arc::new(driver.add_device()?));
+                let config = DeviceConfig::new();
+                let config = match wake {
+                    Some(wake) => config.wakes_from(*wake),
+                    None => config,
+                };
+                self.device = Some(Arc::new(driver.add_device_with(config)?));
             }
             Step::Open(identity, name, is_synchronous) => {
                 if file.is_ok() {

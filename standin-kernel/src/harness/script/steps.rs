@@ -15,7 +15,10 @@ use super::{
 use crate::{
     execution::identity::Identity,
     ground::NtStatus,
-    services::{managers::registry::value::RegistryValue, verifier::faults::Fault},
+    services::{
+        kmdf::device::capabilities::DevicePowerState, managers::registry::value::RegistryValue,
+        verifier::faults::Fault,
+    },
 };
 
 /// The maximum number of steps in a script, including repetitions.
@@ -40,7 +43,8 @@ pub struct Line {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    AddDevice,
+    /// Adds a device, with the deepest state from which it wakes.
+    AddDevice(Option<DevicePowerState>),
     /// Opens a file on behalf of a process and thread. The name is the part of the path after the
     /// device. The last field is set if the file is opened for synchronous requests.
     Open(Identity, String, bool),
@@ -94,7 +98,7 @@ impl Script {
     #[must_use]
     pub fn life_of_a_device() -> Self {
         Self::unnumbered([
-            ("add-device", Step::AddDevice),
+            ("add-device", Step::AddDevice(None)),
             ("power-cycle", Step::PowerCycle),
             ("capture-state", Step::CaptureState),
             ("remove", Step::Remove),
@@ -223,9 +227,18 @@ impl Step {
     }
 }
 
+fn power_state(word: &str) -> Result<DevicePowerState, String> {
+    use DevicePowerState::{D0, D1, D2, D3};
+    let states = [("D0", D0), ("D1", D1), ("D2", D2), ("D3", D3)];
+    let found = states.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+    let found = found.map(|(_, state)| state);
+    found.ok_or_else(|| format!("`{word}` is not a power state: D0, D1, D2 or D3"))
+}
+
 fn step(words: &[&str]) -> Result<Step, String> {
     Ok(match words {
-        ["add-device"] => Step::AddDevice,
+        ["add-device"] => Step::AddDevice(None),
+        ["add-device", "wakes-from", state] => Step::AddDevice(Some(power_state(state)?)),
         ["open", rest @ ..] => open(rest)?,
         ["write" | "read" | "ioctl", _] | ["ioctl", _, _] | ["ioctl", _, _, _] => {
             Step::Send(sent(words)?)
@@ -381,6 +394,8 @@ mod tests {
         );
         let thread = Identity { process: 8, thread: 16 };
         assert_eq!(one("end-thread 8 0x10"), Ok(Step::EndThread(thread)));
+        let wakes = Step::AddDevice(Some(DevicePowerState::D2));
+        assert_eq!(one("add-device wakes-from d2"), Ok(wakes));
         assert_eq!(Script::parse("\n # nothing\n").map(|script| script.steps.len()).ok(), Some(0));
     }
 
@@ -389,6 +404,7 @@ mod tests {
         for (text, parts) in [
             ("add-device\nwrit \"x\"", ["line 2", "`writ` is not a step (did you mean `write`?)"]),
             ("write \"x", ["line 1", "no closing quotation mark"]),
+            ("add-device wakes-from D4", ["line 1", "`D4` is not a power state"]),
             ("write hex:123", ["line 1", "`hex:123` is not a byte string"]),
             ("read many", ["line 1", "`many` is not a number"]),
             (

@@ -23,8 +23,9 @@ macro_rules! steps {
 }
 
 steps! {
-    "add-device" "add-device"
-        "adds a device and starts it";
+    "add-device" "add-device [wakes-from STATE]"
+        "adds a device and starts it; STATE is the deepest state from which it wakes: `D0`, `D1`, \
+         `D2` or `D3`";
     "open" "open [synchronous] [PROCESS THREAD] [NAME]"
         "opens the device or, if NAME is given, that file on it (such as `\\channel`); PROCESS and \
          THREAD are the caller's ids; `synchronous` opens it without `FILE_FLAG_OVERLAPPED`";

@@ -12,12 +12,12 @@ pub fn run() {
 }
 
 /// Returns the string with these bytes.
-fn string(text: &[u8]) -> STRING {
+const fn string(text: &[u8]) -> STRING {
     let length = text.len() as u16;
     STRING { Length: length, MaximumLength: length, Buffer: text.as_ptr().cast_mut().cast() }
 }
 
-fn unicode(text: &[u16]) -> UNICODE_STRING {
+const fn unicode(text: &[u16]) -> UNICODE_STRING {
     let length = size_of_val(text) as u16;
     UNICODE_STRING { Length: length, MaximumLength: length, Buffer: text.as_ptr().cast_mut() }
 }
@@ -48,6 +48,8 @@ fn wide() {
     same!((first.Length, rest.Length) == (2, 2), true);
     same!(call!(FsRtlDoesNameContainWildCards, &mut first), false);
     same!(call!(FsRtlDoesNameContainWildCards, &mut rest), true);
+    const PATTERN: [u16; 3] = [b'*' as u16, b'\\' as u16, b'a' as u16];
+    same!(call!(FsRtlDoesNameContainWildCards, &mut unicode(&PATTERN)), false);
     let mut upper = unicode(&[b'A' as u16]);
     same!(call!(FsRtlAreNamesEqual, &mut first, &mut upper, 0, NULL), false);
     same!(call!(FsRtlAreNamesEqual, &mut first, &mut upper, 1, NULL), true);

@@ -83,16 +83,21 @@ pub fn command() -> Command {
 pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut inputs = Input::open_all(arguments)?;
     let format = *required::<Format>(arguments, "format")?;
-    let (binary, several) = match format {
+    let (viewed, has_lines) = match format {
         Format::Perfetto => (Some(("a Perfetto timeline", "at https://ui.perfetto.dev")), false),
         Format::Pcapng => (Some(("a pcapng file", "with Wireshark")), false),
         Format::Folded | Format::Speedscope => (None, false),
         Format::Table | Format::Json | Format::Csv => (None, true),
     };
-    if inputs.len() > 1 && !several {
+    if !has_lines && (inputs.len() > 1 || arguments.get_flag("relative")) {
         let name = format.to_possible_value();
         let format = name.map_or_else(String::new, |name| name.get_name().to_owned());
-        return Err(Failure::OneFile { format, files: inputs.len() });
+        let files = inputs.len();
+        return Err(if files > 1 {
+            Failure::OneFile { format, files }
+        } else {
+            Failure::NoRelativeTimes { format }
+        });
     }
     let mut selections = Vec::new();
     for input in &mut inputs {
@@ -106,7 +111,7 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         ["fields", "guard-formulas", "relative"].map(|name| arguments.get_flag(name));
     let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
     let stdout = io::stdout();
-    if let Some((what, viewer)) = binary.filter(|_| file.is_none() && stdout.is_terminal()) {
+    if let Some((what, viewer)) = viewed.filter(|_| file.is_none() && stdout.is_terminal()) {
         return Err(Failure::Terminal { what, viewer });
     }
     let width = arguments.get_one("width").copied();

@@ -52,8 +52,9 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         let selection = selection(arguments, input.start());
         // The process of an event can be selected by its name.
         input.completion.names |= !selection.processes.is_empty();
+        let name = input.path.display().to_string();
         let (file, pipeline) = input.pipeline(&selection);
-        let added = durations.add_file(file, &pipeline);
+        let added = durations.add_file(file, &name, &pipeline);
         damages.push(added.map_err(|error| input.named(error.into()))?);
     }
     let mut out = io::stdout().lock();

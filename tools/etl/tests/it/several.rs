@@ -69,11 +69,13 @@ fn csv_of_several_files_has_their_names_and_one_set_of_columns() {
 }
 
 #[test]
-fn other_formats_refuse_several_files() {
+fn other_formats_refuse_several_files_and_relative_times() {
     let folder = folder();
     for format in ["perfetto", "pcapng", "folded", "speedscope"] {
         let ran = folder.etl(&["dump", "--format", format, "--out", "out", "a.etl", "b.etl"]);
         ran.fails(1, &[&format!("{format} output shows one file, and 2 are named")]);
+        let ran = folder.etl(&["dump", "--format", format, "--relative", "--out", "out", "a.etl"]);
+        ran.fails(1, &[&format!("{format} output has no relative times")]);
         assert!(!folder.path("out").exists());
     }
 }

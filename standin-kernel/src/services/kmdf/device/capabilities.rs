@@ -68,11 +68,15 @@ pub struct WakeState(pub Option<DevicePowerState>);
 /// As on Windows, devices of the root bus cannot wake; simulated devices are of USB and can.
 pub fn deepest_wake(context: &Context, device: u64) -> u32 {
     let (given, below, reported) = context.with::<DeviceData, _>(device, |device| {
-        let reported = device.part::<Capabilities>().wake;
+        // Only what the bus driver reports about its child counts.
+        let is_child = device.init.child_of.is_some();
+        let reported = device.part::<Capabilities>().wake.filter(|_| is_child);
         (device.part::<WakeState>().0, device.init.below, reported)
     });
+    if let Some(state) = given {
+        return state as u32;
+    }
     match below {
-        _ if given.is_some() => given.map_or(0, |state| state as u32),
         Below::Device(lower) => deepest_wake(context, lower),
         Below::Simulated(_) => DevicePowerState::D2 as u32,
         Below::Bus => reported.unwrap_or(0),

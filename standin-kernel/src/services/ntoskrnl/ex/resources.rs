@@ -339,12 +339,7 @@ fn set_owner(context: &Context, resource: At<ResourceLock>, owner: Memory) {
     set_owner_with_flags(context, resource, owner, 0);
 }
 
-fn set_owner_with_flags(
-    context: &Context,
-    resource: At<ResourceLock>,
-    owner: Memory,
-    _thread_ends: u32,
-) {
+fn set_owner_with_flags(context: &Context, resource: At<ResourceLock>, owner: Memory, _flags: u32) {
     if owner.0 & 3 != 3 {
         context.stop_for_misuse("with an owner whose two lowest bits are not set");
     }

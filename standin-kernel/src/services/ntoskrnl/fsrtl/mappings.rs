@@ -80,7 +80,8 @@ impl Mappings {
 
     /// Adds a run. Returns `false` if the volume holds one of its blocks elsewhere.
     fn add(&mut self, new: Run) -> bool {
-        if new.vbn < 0 || new.count <= 0 {
+        let fits = new.vbn.checked_add(new.count).is_some();
+        if new.vbn < 0 || new.count <= 0 || !fits {
             return false;
         }
         let conflicts = |run: &Run| {
@@ -94,7 +95,7 @@ impl Mappings {
         let place = self.0.partition_point(|run| run.vbn < new.vbn);
         self.0.insert(place, new);
         self.0.dedup_by(|next, run| {
-            let joins = run.end() == next.vbn && run.lbn.saturating_add(run.count) == next.lbn;
+            let joins = run.end() == next.vbn && run.lbn.checked_add(run.count) == Some(next.lbn);
             if joins {
                 run.count += next.count;
             }
@@ -190,7 +191,7 @@ fn add_checked(context: &Context, mcb: At<BaseMcb>, vbn: i64, lbn: i64, count: i
 }
 
 fn remove<T: Mcb>(context: &Context, mcb: At<T>, vbn: i64, count: i64) {
-    with(context, mcb, |mappings| mappings.keep(vbn, vbn.saturating_add(count), 0));
+    with(context, mcb, |mappings| mappings.keep(vbn, vbn.saturating_add(count.max(0)), 0));
 }
 
 fn remove_base(context: &Context, mcb: At<BaseMcb>, vbn: i64, count: i64) -> bool {
@@ -302,6 +303,7 @@ mod tests {
         assert!(all.add(Run { vbn: 5, lbn: 105, count: 2 }));
         assert!(!all.add(Run { vbn: 5, lbn: 7, count: 1 }));
         assert!(!all.add(Run { vbn: -1, lbn: 7, count: 1 }));
+        assert!(!all.add(Run { vbn: 11, lbn: 51, count: i64::MAX }));
         assert_eq!(listed(&all), [(0, 100, 7), (7, HOLE, 3), (10, 50, 1)]);
         all.keep(2, 4, 0);
         assert_eq!(listed(&all)[..2], [(0, 100, 2), (2, HOLE, 2)]);

@@ -68,8 +68,8 @@ fn are_equal(
     read(first) == read(second)
 }
 
-/// Stores the part of a path before the next backslash, and the part after it. A backslash at the
-/// beginning belongs to neither.
+/// Stores the part of a path before the next backslash, and the part after it. Skips a backslash
+/// at the beginning.
 fn store_parts(context: &Context, path: u64, [first, rest]: [u64; 2], size: u16) {
     let path: UnicodeString = context.read(path);
     let bytes = context.read_bytes(path.buffer, path.length.into());
@@ -113,8 +113,10 @@ fn is_wildcard(unit: u16) -> bool {
     u8::try_from(unit).is_ok_and(|byte| legal_character(byte) & WILDCARD != 0)
 }
 
+/// Returns whether the last part of a path has wildcards.
 fn has_wildcards(context: &Context, name: At<UnicodeString>) -> bool {
-    units_of(context, name).into_iter().any(is_wildcard)
+    let units = units_of(context, name).into_iter().rev();
+    units.take_while(|unit| *unit != u16::from(b'\\')).any(is_wildcard)
 }
 
 fn bytes_have_wildcards(context: &Context, name: At<AnsiString>) -> bool {
@@ -133,7 +135,7 @@ fn bytes_are_in_expression(
     is_match(&read(expression), &read(name))
 }
 
-/// What a caller permits in a name.
+/// The parts of a name that a caller permits.
 #[derive(Clone, Copy)]
 struct Permitted {
     wildcards: bool,
@@ -150,7 +152,8 @@ fn is_legal(name: &[u8], permitted: Permitted, is_part_legal: fn(&[u8], bool) ->
         _ => name,
     };
     let is_legal = |part: &[u8]| {
-        matches!(part, b"." | b"..") || !part.is_empty() && is_part_legal(part, permitted.wildcards)
+        let is_dots = permitted.wildcards && matches!(part, b"." | b"..");
+        is_dots || !part.is_empty() && is_part_legal(part, permitted.wildcards)
     };
     if permitted.path { name.split(|byte| *byte == b'\\').all(is_legal) } else { is_legal(name) }
 }
@@ -158,6 +161,10 @@ fn is_legal(name: &[u8], permitted: Permitted, is_part_legal: fn(&[u8], bool) ->
 fn has_only(name: &[u8], file_system: u8, wildcards: bool) -> bool {
     let mask = if wildcards { file_system | WILDCARD } else { file_system };
     name.iter().all(|byte| legal_character(*byte) & mask != 0)
+}
+
+fn is_pattern(name: &[u8]) -> bool {
+    name.iter().any(|byte| is_wildcard((*byte).into()))
 }
 
 /// Returns whether a name has at most eight characters before its only dot, and three after it.
@@ -169,13 +176,14 @@ fn is_short_name(name: &[u8], wildcards: bool) -> bool {
         })
     };
     let has_form = is_part(8, false) && is_part(3, true);
-    has_form && parts.next().is_none() && has_only(name, FAT, wildcards)
+    let has_form = has_form && parts.next().is_none();
+    // A pattern needs only permitted characters.
+    (has_form || wildcards && is_pattern(name)) && has_only(name, FAT, wildcards)
 }
 
 fn is_long_name(name: &[u8], wildcards: bool) -> bool {
-    name.len() <= 255
-        && !matches!(name.last(), Some(b' ' | b'.'))
-        && has_only(name, HPFS, wildcards)
+    let has_form = name.len() <= 255 && !matches!(name.last(), Some(b' ' | b'.'));
+    (has_form || wildcards && is_pattern(name)) && has_only(name, HPFS, wildcards)
 }
 
 fn is_legal_for_fat(
@@ -259,7 +267,7 @@ mod tests {
     #[test]
     fn names_of_fat_have_a_base_and_an_extension() {
         let all = Permitted { wildcards: false, path: true, leading_backslash: true };
-        for (name, permitted, is) in [
+        for (name, permitted, expected) in [
             ("A", all, true),
             ("ABCDEFGH.TXT", all, true),
             ("ABCDEFGHI", all, false),
@@ -269,7 +277,11 @@ mod tests {
             (".A", all, false),
             ("A .B", all, false),
             ("A+B", all, false),
-            ("..", all, true),
+            ("..", all, false),
+            ("..", Permitted { wildcards: true, ..all }, true),
+            ("A.B.C", Permitted { wildcards: true, ..all }, false),
+            ("ABCDEFGHI*", Permitted { wildcards: true, ..all }, true),
+            ("*.*.*", Permitted { wildcards: true, ..all }, true),
             ("", all, false),
             ("\\", all, true),
             ("\\A\\B.C", all, true),
@@ -279,7 +291,7 @@ mod tests {
             ("A*.?", all, false),
             ("A*.?", Permitted { wildcards: true, ..all }, true),
         ] {
-            assert_eq!(is_legal(name.as_bytes(), permitted, is_short_name), is, "{name}");
+            assert_eq!(is_legal(name.as_bytes(), permitted, is_short_name), expected, "{name}");
         }
         let long = vec![b'a'; 255];
         assert!(is_legal(&long, all, is_long_name) && is_legal(b"a+b.c.d", all, is_long_name));

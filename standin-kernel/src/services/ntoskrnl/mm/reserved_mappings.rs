@@ -22,6 +22,9 @@ pub const ENTRIES: Entries = &[
     routine("MmUnmapReservedMapping", unmap),
 ];
 
+/// The maximum length of a range: that of the largest list's buffer.
+const MAXIMUM: u64 = 4 << 30;
+
 /// A reserved range.
 struct Range {
     length: u64,
@@ -48,13 +51,18 @@ fn with<R>(context: &Context, base: Memory, tag: u32, body: impl FnOnce(&mut Ran
     })
 }
 
-/// Reserves a range. A block of pool stands for it, so that a range that is never freed is a leak.
+/// Reserves a range. A block of pool stands for it, so that a range that is never freed is a leak. An
+/// access to the range before a list is mapped is not noticed.
 fn reserve(context: &Context, length: u64, tag: u32) -> Memory {
     if length == 0 || tag == 0 {
         context.stop_for_misuse("with a length or a tag of 0");
     }
+    let Some(length) = length.checked_next_multiple_of(PAGE as u64).filter(|it| *it <= MAXIMUM)
+    else {
+        return At::NULL;
+    };
     let Some(block) = context.allocate(PAGE, Tag(tag), false) else { return At::NULL };
-    let range = Range { length: length.next_multiple_of(PAGE as u64), tag, mapped: None };
+    let range = Range { length, tag, mapped: None };
     context.with_state(|Ranges(all): &mut Ranges| all.insert(block, range));
     At::new(block)
 }
