@@ -464,6 +464,7 @@ mod tests {
         let arguments = |form: &str| {
             form.replace("REQUEST as NAME", "read 1 as r")
                 .replace("[synchronous]", "synchronous")
+                .replace("[wakes-from STATE]", "wakes-from D1")
                 .replace("[PROCESS THREAD] [NAME]", r"1 2 \channel")
                 .replace("[PROCESS THREAD]", "1 2")
                 .replace("PROCESS IMAGE [COMMAND-LINE]", "8 a.exe")

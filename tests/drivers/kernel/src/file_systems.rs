@@ -42,13 +42,13 @@ fn bytes() {
 }
 
 fn wide() {
+    const PATTERN: [u16; 3] = [b'*' as u16, b'\\' as u16, b'a' as u16];
     const PATH: [u16; 3] = [b'a' as u16, b'\\' as u16, b'*' as u16];
     let (mut first, mut rest) = (UNICODE_STRING::default(), UNICODE_STRING::default());
     call!(FsRtlDissectName, unicode(&PATH), &mut first, &mut rest);
     same!((first.Length, rest.Length) == (2, 2), true);
     same!(call!(FsRtlDoesNameContainWildCards, &mut first), false);
     same!(call!(FsRtlDoesNameContainWildCards, &mut rest), true);
-    const PATTERN: [u16; 3] = [b'*' as u16, b'\\' as u16, b'a' as u16];
     same!(call!(FsRtlDoesNameContainWildCards, &mut unicode(&PATTERN)), false);
     let mut upper = unicode(&[b'A' as u16]);
     same!(call!(FsRtlAreNamesEqual, &mut first, &mut upper, 0, NULL), false);
