@@ -81,8 +81,8 @@ pub enum Failure {
     )]
     OtherColumns { file: PathBuf, first: PathBuf },
     #[error(
-        "{}: the selected events have no call stacks; record them with stack walking, or select others by \
-         --provider or --event",
+        "{}: no profile samples or call stacks are in the selected events; record them with stack walking, \
+         or select other events by --provider or --event",
         file.display()
     )]
     NoStacks { file: PathBuf },
