@@ -193,7 +193,7 @@ impl<'a> Trimmer<'a> {
     }
 }
 
-/// What the selected events of a part need to be decoded.
+/// The providers, processes and stacks that the selected events of a part need to be decoded.
 #[derive(Debug, Default)]
 struct Needs {
     /// The providers and processes of the selected events.

@@ -6,12 +6,20 @@ use crate::position::Position;
 
 /// A mistake in a manifest and its location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {}, column {}: {}", at.line, at.column, printable(&rule.to_string()))]
+#[error("{}{}", place(*at), printable(&rule.to_string()))]
 pub struct ManifestError {
     /// The location in the file.
     pub at: Position,
     /// The violated rule.
     pub rule: Rule,
+}
+
+/// Returns the text of a location that an error begins with; nothing if there is none.
+fn place(at: Position) -> String {
+    if at == Position::default() {
+        return String::new();
+    }
+    format!("line {}, column {}: ", at.line, at.column)
 }
 
 /// Returns a string from a file. Characters that control terminals, or that hide or reorder other
@@ -62,9 +70,10 @@ pub enum Rule {
     /// A Rust declaration is invalid; contains the reason.
     #[error("{0}")]
     Declaration(String),
-    /// The program was built without what reads XML.
+    /// No rule was violated, but the program was built without a reader of XML.
     #[error(
-        "this program was built without a reader of manifests (the feature `manifests` of etl-file)"
+        "this program was built without a reader of manifests; build it with the feature `manifests` \
+         of etl-file"
     )]
     NoReader,
     /// The text is not well-formed XML.
@@ -307,5 +316,17 @@ fn keyword_bits(mask: u64) -> String {
         format!("uses bit {bit}; provider keywords are bits 0 to 47")
     } else {
         format!("has the mask {mask:#x}, which is not one bit of 0 to 47")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_without_a_location_names_none() {
+        let error = |at| ManifestError { at, rule: Rule::NoReader }.to_string();
+        assert!(error(Position::default()).starts_with("this program was built without"));
+        assert!(error(Position { line: 2, column: 3 }).starts_with("line 2, column 3: this"));
     }
 }

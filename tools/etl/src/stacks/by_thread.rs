@@ -50,7 +50,7 @@ pub(super) struct Sample {
     pub(super) interval: u32,
 }
 
-/// What the output needs of an event.
+/// The part of an event that the output shows or uses.
 enum Part {
     Interval(u32),
     Stack { thread: [String; 2], frames: Vec<Arc<str>>, is_sample: bool, is_walked: bool },

@@ -23,8 +23,8 @@ pub const ENTRIES: Entries = &[
     routine("FsRtlDoesDbcsContainWildCards", bytes_have_wildcards),
     routine("FsRtlDoesNameContainWildCards", has_wildcards),
     routine("FsRtlIsDbcsInExpression", bytes_are_in_expression),
-    routine("FsRtlIsFatDbcsLegal", is_legal_for_fat),
-    routine("FsRtlIsHpfsDbcsLegal", is_legal_for_hpfs),
+    routine("FsRtlIsFatDbcsLegal", is_legal_for::<true>),
+    routine("FsRtlIsHpfsDbcsLegal", is_legal_for::<false>),
     routine("FsRtlRemoveDotsFromPath", remove_dots),
     routine("RtlIsValidOemCharacter", is_in_code_page),
 ];
@@ -186,7 +186,8 @@ fn is_long_name(name: &[u8], wildcards: bool) -> bool {
     (has_form || wildcards && is_pattern(name)) && has_only(name, HPFS, wildcards)
 }
 
-fn is_legal_for_fat(
+/// Returns whether a name is legal for FAT or, otherwise, for HPFS.
+fn is_legal_for<const IS_FAT: bool>(
     context: &Context,
     name: At<AnsiString>,
     wildcards: bool,
@@ -194,18 +195,8 @@ fn is_legal_for_fat(
     leading_backslash: bool,
 ) -> bool {
     let permitted = Permitted { wildcards, path, leading_backslash };
-    is_legal(&bytes_of(context, name.0), permitted, is_short_name)
-}
-
-fn is_legal_for_hpfs(
-    context: &Context,
-    name: At<AnsiString>,
-    wildcards: bool,
-    path: bool,
-    leading_backslash: bool,
-) -> bool {
-    let permitted = Permitted { wildcards, path, leading_backslash };
-    is_legal(&bytes_of(context, name.0), permitted, is_long_name)
+    let is_part_legal = if IS_FAT { is_short_name } else { is_long_name };
+    is_legal(&bytes_of(context, name.0), permitted, is_part_legal)
 }
 
 /// Returns a path without the parts `.` and without each part before a part `..`; `None` if that
