@@ -3,7 +3,9 @@
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
 use crate::run::Folder;
 use etl_file::write::{ClassicRecord, Losses};
-use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, LogFileHeader, Trace};
+use etl_file::{
+    ClockType, EncodedRecord, EventRecord, ExtendedItem, FileTime, LogFileHeader, Trace, ext_type,
+};
 use etl_fixtures::{decoders, kernel_records, schema_events, trace};
 use serde_json::Value as Json;
 
@@ -228,6 +230,13 @@ fn a_minimal_part_has_only_what_its_events_need() {
         let payload = [key, APP + 0x20].into_iter().flat_map(u64::to_le_bytes).collect();
         (at, kernel(0x1823, 2, at, payload))
     };
+    // One of two events with halves of a stack is selected.
+    let half = |process_id, at, key: u64| {
+        let data = [0x99, key].into_iter().flat_map(u64::to_le_bytes).collect();
+        let extended = vec![ExtendedItem { ext_type: ext_type::STACK_KEY64, data }];
+        let event = EventRecord { process_id, extended, ..trace::manifest_event(0, at) };
+        (at, EncodedRecord::new(&event).unwrap())
+    };
     let records = vec![
         (100, kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"))),
         (101, kernel(0x0303, 2, 101, kernel_records::process(8, "other.exe"))),
@@ -240,10 +249,14 @@ fn a_minimal_part_has_only_what_its_events_need() {
         schema(141, trace::SELF_DESCRIBING),
         event(7, 200),
         stack(201, 200, 0x11),
+        half(7, 210, 0x33),
+        half(9, 220, 0x44),
         event(8, 300),
         stack(301, 300, 0x22),
         definition(900, 0x11),
         definition(901, 0x22),
+        definition(902, 0x33),
+        definition(903, 0x44),
         (910, kernel(0x0400, 2, 910, [vec![1; 8], kernel_records::utf16("name")].concat())),
     ];
     let whole = trace::of_records(LogFileHeader::default(), 1000, records);
@@ -255,7 +268,7 @@ fn a_minimal_part_has_only_what_its_events_need() {
     times.extend(part.others().filter_map(|other| other.timestamp));
     times.sort_unstable();
     times.retain(|time| *time >= 100);
-    assert_eq!(times, [100, 105, 110, 130, 140, 200, 201, 900]);
+    assert_eq!(times, [100, 105, 110, 130, 140, 200, 201, 210, 220, 900, 902, 903]);
     // The event is decoded as in the whole trace.
     let [minimal, found] = [PART, WHOLE].map(|name| events(&files, name, &process));
     assert_eq!(minimal, found);
