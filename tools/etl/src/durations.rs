@@ -469,6 +469,14 @@ mod tests {
     }
 
     #[test]
+    fn a_percentile_is_the_duration_of_its_rank() {
+        let row = Row { nanos: (1..=200).collect(), ..Row::default() };
+        let found = [0, 1, 50, 90, 99, 100].map(|percent| row.percentile(percent));
+        assert_eq!(found, [1, 2, 100, 180, 198, 200]);
+        assert_eq!(Row::default().percentile(50), 0);
+    }
+
+    #[test]
     fn the_oldest_operations_are_given_up_if_their_events_are_too_large() {
         let clock = etl_file::LogFileHeader::default().session_clock();
         let (selection, open) = (Selection::ALL, OpenSpans::new(MAX_OPEN));
