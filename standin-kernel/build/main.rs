@@ -24,13 +24,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the elements of a list of declarations, sorted by name.
+/// Returns a static variable with the declarations, sorted by name.
 fn generate(headers: &Headers, exceptions: &BTreeMap<&str, &'static str>) -> Result<String> {
     let functions = headers.functions()?;
     if let Some(name) = exceptions.keys().find(|name| !functions.contains_key(**name)) {
         return Err(format!("limits.txt has {name}, which no header declares").into());
     }
-    let mut text = String::from("&[\n");
+    // A constant would be part of each routine that refers to one of its elements, and an incremental
+    // build would hash all of it for each.
+    let mut text = format!("static ALL: [Declaration; {}] = [\n", functions.len());
     for (name, function) in &functions {
         let mut limits = limits::limits(name, function)?;
         if let Some(exception) = exceptions.get(name) {
@@ -41,7 +43,7 @@ fn generate(headers: &Headers, exceptions: &BTreeMap<&str, &'static str>) -> Res
         }
         declare(&mut text, headers, name, function, &limits)?;
     }
-    text.push_str("]\n");
+    text.push_str("];\n");
     Ok(text)
 }
 

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use crate::ground::irql::Irql;
 
-/// All declarations, sorted by name.
-const ALL: &[Declaration] = include!(concat!(env!("OUT_DIR"), "/declarations.rs"));
+// `ALL`: all declarations, sorted by name.
+include!(concat!(env!("OUT_DIR"), "/declarations.rs"));
 
 /// A routine's declaration.
 #[derive(Debug)]
