@@ -194,6 +194,11 @@ fn files_are_in_the_folder_and_nowhere_else() {
 }
 
 #[test]
+fn a_driver_opens_devices_and_sends_requests_with_handles() {
+    passes("device-files");
+}
+
+#[test]
 fn routines_that_watch_the_system_are_registered() {
     let folder = tempfile::tempdir().unwrap();
     let path = without_integrity_check(folder.path());

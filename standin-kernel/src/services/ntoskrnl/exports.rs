@@ -46,6 +46,7 @@ const ALL: &[Entries] = &[
     fsrtl::names::ENTRIES,
     io::build::ENTRIES,
     io::cancel::ENTRIES,
+    io::device_files::ENTRIES,
     io::devices::ENTRIES,
     io::error_log::ENTRIES,
     io::events::ENTRIES,
@@ -85,6 +86,7 @@ const ALL: &[Entries] = &[
     mm::pages::ENTRIES,
     mm::probes::ENTRIES,
     mm::reserved_mappings::ENTRIES,
+    mm::virtual_memory::ENTRIES,
     sections::ENTRIES,
     ob::callbacks::ENTRIES,
     ob::handles::ENTRIES,
@@ -118,6 +120,8 @@ const ALL: &[Entries] = &[
     rtl::version_conditions::ENTRIES,
     se::access::ENTRIES,
     se::capture::ENTRIES,
+    se::impersonation::ENTRIES,
+    se::logon_sessions::ENTRIES,
     se::tokens::ENTRIES,
 ];
 

@@ -9,6 +9,7 @@ use super::{
     ob::{handles, namespace},
     po::{power_framework, power_settings},
     ps::watchers,
+    se::logon_sessions,
 };
 use crate::ground::{bugcheck::Violation, rule::Rule};
 
@@ -46,6 +47,10 @@ pub fn take_left(
         (
             power_framework::routines::take_left(context, &belongs),
             "device is registered with the power management framework",
+        ),
+        (
+            logon_sessions::take_left(context, &belongs),
+            "routine for the end of logon sessions is registered",
         ),
         (wmi::take_left(context, &belongs), "WMI data block object is open"),
         (resources::forget_inside(context, &belongs), "resource (ERESOURCE) is not deleted"),

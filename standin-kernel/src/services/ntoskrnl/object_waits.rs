@@ -11,7 +11,7 @@ use crate::{
     services::ntoskrnl::{
         context::{Context, Entries},
         ex::named_events::event_of,
-        io::files,
+        io::send,
         ke::dispatcher,
         ob::handles,
     },
@@ -33,7 +33,7 @@ const WAITABLE_TYPES: [&str; 2] = ["PsThreadType", "PsProcessType"];
 fn waitable(context: &Context, handle: u64) -> NtResult<u64> {
     match handles::target_of(context, handle)? {
         target if WAITABLE_TYPES.contains(&target.type_name) => Ok(target.object),
-        target if files::is_open(context, target.object) => Ok(target.object + files::EVENT),
+        target if target.type_name == "IoFileObjectType" => Ok(target.object + send::FILE_EVENT),
         _ => event_of(context, handle),
     }
 }

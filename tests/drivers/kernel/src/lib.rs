@@ -21,6 +21,7 @@ mod addresses;
 mod apcs;
 mod call;
 mod crt;
+mod device_files;
 mod dispatcher;
 mod dpc;
 mod file_systems;
@@ -68,6 +69,7 @@ const SERVICES: &[(&str, fn())] = &[
     ("system", system::run),
     ("memory", mdl::run),
     ("files", files::run),
+    ("device-files", device_files::run),
     ("variables", variables::variables),
     ("recorder", variables::recorder),
     ("addresses", addresses::run),

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use wdk_sys::{PLOOKASIDE_LIST_EX, PMDL, PVOID};
 
-use crate::call::{NULL, at, call, field, pointer, same};
+use crate::call::{NULL, at, call, field, pointer, same, set_field};
 
 const TAG: u64 = 0x7473_6574;
 
@@ -12,6 +12,64 @@ pub fn run() {
     descriptors();
     partial_descriptors();
     lookaside_lists();
+    virtual_memory();
+}
+
+/// Memory of the current process.
+fn virtual_memory() {
+    const PROCESS: PVOID = pointer(usize::MAX);
+    const COMMIT: u32 = 0x1000;
+    const RESERVE: u32 = 0x2000;
+    const DECOMMIT: u32 = 0x4000;
+    const RELEASE: u32 = 0x8000;
+    let allocate = |base: &mut u64, size: &mut u64, kind: u32, protection: u32| {
+        call!(ZwAllocateVirtualMemory, PROCESS, base, 0, size, kind, protection)
+    };
+    let free = |base: &mut u64, size: &mut u64, kind: u32| {
+        call!(ZwFreeVirtualMemory, PROCESS, base, size, kind)
+    };
+    let refused = |start: u64, length: u64, kind: u32, protection: u32| {
+        allocate(&mut start.clone(), &mut length.clone(), kind, protection)
+    };
+    same!(refused(0, 0, COMMIT, 4), 0xC000_00F2_u32);
+    same!(refused(0, u64::MAX, COMMIT, 4), 0xC000_00F2_u32);
+    same!(refused(0, 1, 0, 4), 0xC000_00F3_u32);
+    same!(refused(0, 1, COMMIT, 0), 0xC000_0045_u32);
+    same!(refused(0, 1, COMMIT, 8), 0xC000_0045_u32);
+    same!(refused(1 << 63, 1, COMMIT, 4), 0xC000_00F0_u32);
+    same!(refused(0x1_0000, 1, COMMIT, 4), 0xC000_0018_u32);
+    let (mut base, mut size) = (0_u64, 0x5001_u64);
+    same!(allocate(&mut base, &mut size, RESERVE, 4), 0);
+    same!((base & 0xFFFF, size) == (0, 0x6000), true);
+    let query = |address: u64| {
+        let (mut found, mut length) = ([0_u64; 6], 0_u64);
+        let place = pointer(address as usize);
+        same!(call!(ZwQueryVirtualMemory, PROCESS, place, 0, &mut found, 48, &mut length), 0);
+        same!(length, 48);
+        found
+    };
+    // The state, and no protection yet.
+    same!(query(base + 5) == [base, base, 4, 0x6000, 0x2000, 0x2_0000], true);
+    let (mut part, mut length) = (base + 0x1FFF, 2_u64);
+    same!(allocate(&mut part, &mut length, COMMIT, 2), 0);
+    same!((part, length) == (base + 0x1000, 0x2000), true);
+    same!(query(base)[3], 0x1000);
+    let committed = [part, base, 4, 0x2000, 0x1000 | 2 << 32, 0x2_0000];
+    same!(query(part) == committed, true);
+    set_field(pointer(part as usize), 0, 5_u64);
+    same!(free(&mut part, &mut length, 0), 0xC000_00F2_u32);
+    same!(free(&mut (base + 0x10_0000), &mut 0, RELEASE), 0xC000_00A0_u32);
+    same!(free(&mut (base + 0x1000), &mut 0, RELEASE), 0xC000_009F_u32);
+    same!(free(&mut (base + 0x1000), &mut 0x6000, DECOMMIT), 0xC000_001A_u32);
+    same!(free(&mut part, &mut length, DECOMMIT), 0);
+    same!(query(base) == [base, base, 4, 0x6000, 0x2000, 0x2_0000], true);
+    // Committed again, a page is zeroed.
+    same!(allocate(&mut part, &mut length, COMMIT, 4), 0);
+    same!(field::<u64>(pointer(part as usize), 0), 0);
+    let mut nothing = 0;
+    same!(free(&mut base, &mut nothing, RELEASE), 0);
+    same!(nothing, 0x6000);
+    same!(query(base)[4] & 0xFFFF_FFFF, 0x1_0000);
 }
 
 /// Returns a field of a memory descriptor list.

@@ -41,6 +41,128 @@ pub fn run() {
     };
     let thread = call!(KeGetCurrentThread);
     same!(call!(PsReferenceImpersonationToken, thread, first, second, &mut level), 0);
+    sessions();
+    filters(at(&mut acl), at(&mut sid));
+    clients();
+}
+
+/// Logon sessions, whose ends a driver can ask for.
+fn sessions() {
+    unsafe extern "C" fn terminated(_id: *mut LUID) -> wdk_sys::NTSTATUS {
+        0
+    }
+    let (mut system, mut unknown) = (0x3E7_u64, 0x1234_5678_u64);
+    same!(call!(SeMarkLogonSessionForTerminationNotification, &mut system), 0);
+    same!(call!(SeMarkLogonSessionForTerminationNotification, &mut unknown), 0xC000_0225_u32);
+    same!(call!(SeRegisterLogonSessionTerminatedRoutine, Some(terminated)), 0);
+    same!(call!(SeUnregisterLogonSessionTerminatedRoutine, Some(terminated)), 0);
+    same!(call!(SeUnregisterLogonSessionTerminatedRoutine, Some(terminated)), 0xC000_0225_u32);
+}
+
+/// Returns the access of a program with the caller's token to an object whose list gives administrators all
+/// rights.
+fn access_of(acl: PVOID) -> (bool, u32) {
+    let (mut descriptor, mut subject) = ([0_u64; 5], [0_u64; 4]);
+    let mut mapping = [1_u32, 2, 4, 0x1F_01FF];
+    let (mut access, mut status) = (0_u32, 0_u32);
+    same!(call!(RtlCreateSecurityDescriptor, &mut descriptor, 1), 0);
+    same!(call!(RtlSetDaclSecurityDescriptor, &mut descriptor, 1, acl, 0), 0);
+    call!(SeCaptureSubjectContext, &mut subject);
+    let is_granted = call!(
+        SeAccessCheck, &mut descriptor, &mut subject, 0, 2, 0, NULL, &mut mapping, 1, &mut access,
+        &mut status
+    );
+    call!(SeReleaseSubjectContext, &mut subject);
+    (is_granted != 0, status)
+}
+
+/// Tokens without some of the rights of the system's, and a thread that acts with them.
+fn filters(acl: PVOID, admins: PVOID) {
+    const DENIED: u32 = 0xC000_0022;
+    let (token, thread) =
+        (call!(PsReferencePrimaryToken, call!(PsGetCurrentProcess)), call!(KeGetCurrentThread));
+    let (mut filtered, mut groups) = (NULL, [1_u64, admins as u64, 0]);
+    let filter = |flags: u32, disabled: PVOID, restricted: PVOID, to: PVOID| {
+        call!(SeFilterToken, token, flags, disabled, NULL, restricted, to)
+    };
+    same!(filter(0x10, NULL, NULL, at(&mut filtered)), 0xC000_000D_u32);
+    let mut wrong = [1_u64, admins as u64, 4];
+    same!(filter(0, at(&mut wrong), NULL, at(&mut filtered)), 0xC000_000D_u32);
+    same!(filter(1, at(&mut groups), NULL, at(&mut filtered)), 0);
+    same!(call!(SeTokenIsAdmin, filtered), false);
+    same!(call!(SeTokenIsRestricted, filtered), false);
+    same!(call!(SeTokenType, filtered), 1);
+    let mut found = NULL;
+    same!(call!(SeQueryInformationToken, filtered, 3, &mut found), 0);
+    // SeChangeNotifyPrivilege is left.
+    same!(field::<u64>(found, 0), 1_u64 | 23 << 32);
+    call!(ExFreePool, found);
+    same!(call!(SeQueryInformationToken, filtered, 2, &mut found), 0);
+    // SE_GROUP_OWNER and SE_GROUP_USE_FOR_DENY_ONLY.
+    same!(field::<u64>(found, 16), 0x18);
+    call!(ExFreePool, found);
+    same!(access_of(acl) == (true, 0), true);
+    same!(call!(PsImpersonateClient, thread, filtered, 1, 0, 2), 0);
+    same!(access_of(acl) == (false, DENIED), true);
+    call!(PsRevertToSelf);
+    same!(access_of(acl) == (true, 0), true);
+    call!(ObfDereferenceObject, filtered);
+    // Identifiers that restrict a token limit what its groups allow.
+    let mut everyone = [1_u8, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+    let mut groups = [1_u64, at(&mut everyone) as u64, 0];
+    same!(filter(0, NULL, at(&mut groups), at(&mut filtered)), 0);
+    same!(call!(SeTokenIsAdmin, filtered), true);
+    same!(call!(SeTokenIsRestricted, filtered), true);
+    same!(call!(PsImpersonateClient, thread, filtered, 1, 0, 2), 0);
+    same!(access_of(acl) == (false, DENIED), true);
+    let mut state = [0_u64; 2];
+    same!(call!(PsDisableImpersonation, thread, &mut state), true);
+    same!(access_of(acl) == (true, 0), true);
+    call!(PsRestoreImpersonation, thread, &mut state);
+    same!(access_of(acl) == (false, DENIED), true);
+    same!(call!(PsImpersonateClient, thread, NULL, 0, 0, 0), 0);
+    call!(ObfDereferenceObject, filtered);
+    call!(PsDereferencePrimaryToken, token);
+}
+
+/// The security context of a client, with which a thread impersonates the client.
+fn clients() {
+    let thread = call!(KeGetCurrentThread);
+    let (mut client, mut handle) = ([0_u64; 9], NULL);
+    // SecurityIdentification, tracked statically.
+    let mut quality = [12_u32, 1, 0];
+    same!(call!(SeCreateClientSecurity, thread, &mut quality, 0, &mut client), 0);
+    let copy: PVOID = pointer(client[2] as usize);
+    same!((client[0], client[3] & 0xFF_FFFF) == (12 | 1 << 32, 0), true);
+    same!(call!(SeTokenType, copy), 2);
+    same!(call!(SeImpersonateClientEx, &mut client, NULL), 0);
+    let current = pointer(usize::MAX - 1);
+    same!(call!(ZwOpenThreadTokenEx, current, 8, 0, 0x200, &mut handle), 0);
+    let (mut level, mut needed) = (9_u32, 0_u32);
+    same!(call!(ZwQueryInformationToken, handle, 9, &mut level, 4, &mut needed), 0);
+    same!(level, 1);
+    // What only identifies a client cannot become a primary token, and its level cannot rise.
+    let mut second = NULL;
+    same!(call!(ZwDuplicateToken, handle, 0, NULL, 0, 1, &mut second), 0xC000_00A5_u32);
+    same!(call!(ZwDuplicateToken, handle, 0, NULL, 0, 2, &mut second), 0);
+    same!(call!(ZwClose, second), 0);
+    same!(call!(ZwClose, handle), 0);
+    let mut higher = [12_u32, 2, 0];
+    let mut other = [0_u64; 9];
+    let status = call!(SeCreateClientSecurity, thread, &mut higher, 0, &mut other);
+    same!(status, 0xC000_00A5_u32);
+    call!(PsRevertToSelf);
+    call!(ObfDereferenceObject, copy);
+    // The token itself, tracked dynamically.
+    let mut dynamic = [12_u32, 2, 1];
+    let mut subject = [0_u64; 4];
+    call!(SeCaptureSubjectContext, &mut subject);
+    let status =
+        call!(SeCreateClientSecurityFromSubjectContext, &mut subject, &mut dynamic, 1, &mut client);
+    same!(status, 0);
+    call!(SeReleaseSubjectContext, &mut subject);
+    same!(client[3] & 0xFF_FFFF, 0x1_0001);
+    call!(PsDereferencePrimaryToken, pointer(client[2] as usize));
 }
 
 /// Checks the primary token of a process: the system's, or another process's.

@@ -3,24 +3,25 @@
 use std::{cell::Cell, collections::HashMap};
 
 use super::{
-    key_information,
+    changes, key_information,
     key_operations::{self, Information, Operation},
 };
 use crate::{
     execution::{
         kinds::NtObject,
-        routine::{At, Handle, Memory, Out, routine},
+        routine::{At, Callback, Handle, Memory, Out, routine},
         strings::{read_unicode_string, store_unicode_string},
     },
     ground::{
         NtResult, NtStatus,
-        abi::{ObjectAttributesNt, UnicodeString},
+        abi::{IoStatusBlock, ObjectAttributesNt, UnicodeString},
         arena::Block,
     },
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{
             context::{Context, Entries},
+            ex::named_events,
             ob::{
                 filters::{Watched, registered},
                 handles::{self, Opening, Target},
@@ -42,6 +43,7 @@ pub const ENTRIES: Entries = &[
     routine("ZwFlushKey", flush),
     routine("ZwQueryKey", query),
     routine("ZwEnumerateKey", enumerate),
+    routine("ZwNotifyChangeKey", notify_change),
 ];
 
 /// Options of keys (`REG_OPTION_*`).
@@ -93,6 +95,7 @@ const TYPE: &str = "CmKeyObjectType";
 /// The contexts of the object are cleaned up before the notification of the end.
 pub fn handle_closed(context: &Context, object: u64) {
     if number_of(context, object).is_some() && handles::count(context, object) == 0 {
+        changes::handle_closed(context, object);
         // A callback cannot prevent the closure.
         let _status = notify(context, Operation::CLOSE_HANDLE, object, &[], || {
             key_operations::clean_up_contexts(context, |one, _| one == object);
@@ -353,6 +356,9 @@ fn create(
     open_key(context, Operation::CREATE_KEY, handle, attributes.0, &request, |start, attributes| {
         let (key, is_new) = create_named(context, start, attributes, new)?;
         disposition.write_optional(context, if is_new { NEW } else { EXISTING });
+        if is_new {
+            changes::subkey_changed(context, &context.registry().path(key)?);
+        }
         Ok(key)
     })
 }
@@ -375,7 +381,41 @@ fn create_named(
 
 /// Deletes a key. Its handles remain open, but can only be closed.
 fn delete(context: &Context, handle: Handle<NtObject>) -> NtResult {
-    notify_for(context, Operation::DELETE_KEY, handle.0, &[], |key| context.registry().delete(key))
+    notify_for(context, Operation::DELETE_KEY, handle.0, &[], |key| {
+        let path = context.registry().path(key)?;
+        context.registry().delete(key)?;
+        changes::subkey_changed(context, &path);
+        Ok(())
+    })
+}
+
+/// Requests a notification of the next change of a key, or of the keys below it too.
+fn notify_change(
+    context: &Context,
+    key: Handle<NtObject>,
+    event: Handle<NtObject>,
+    routine: Callback,
+    _argument: Memory,
+    block: At<IoStatusBlock>,
+    filter: u32,
+    is_tree: bool,
+    _buffer: Memory,
+    _size: u32,
+    is_asynchronous: bool,
+) -> NtResult<NtStatus> {
+    /// The changes of names, attributes, values and security.
+    const FILTERS: u32 = 0xF;
+    if routine != Callback(0) {
+        context.stop_for_unprovided("with a work item");
+    }
+    if filter == 0 || filter & !FILTERS != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let path = context.registry().path(key_of(context, key.0)?)?;
+    let object = handles::target_of(context, key.0)?.object;
+    let event = named_events::reset_optional(context, event.0)?.unwrap_or(0);
+    let request = changes::Request { object, path, filter, is_tree, event, block };
+    Ok(changes::notify(context, request, is_asynchronous))
 }
 
 /// Checks the handle. There is nothing to flush, because the registry exists only in memory.

@@ -1,6 +1,7 @@
-//! The configuration manager: registry callbacks. The routines for keys are in `zw` and `rtl`.
+//! The configuration manager: keys, values, registry callbacks and notifications.
 
 pub mod callbacks;
+mod changes;
 pub mod key_information;
 pub mod key_operations;
 pub mod keys;

@@ -1,7 +1,7 @@
 //! Routines that read, set and delete values.
 
 use super::{
-    key_information,
+    changes, key_information,
     key_operations::Operation,
     keys::{indexed_words, notify_for},
 };
@@ -83,7 +83,16 @@ pub fn set_value(
     }
     let bytes = if length == 0 { Vec::new() } else { context.read_bytes(data, length as usize) };
     let value = RegistryValue::from_bytes(kind, bytes);
-    context.registry().set_value(key, name, value)
+    context.registry().set_value(key, name, value)?;
+    changes::changed(context, &context.registry().path(key)?, changes::LAST_SET);
+    Ok(())
+}
+
+/// Deletes a value.
+pub fn remove_value(context: &Context, key: KeyId, name: &str) -> NtResult {
+    context.registry().remove_value(key, name)?;
+    changes::changed(context, &context.registry().path(key)?, changes::LAST_SET);
+    Ok(())
 }
 
 fn set(
@@ -105,6 +114,6 @@ fn set(
 
 fn delete(context: &Context, handle: Handle<NtObject>, name: At<UnicodeString>) -> NtResult {
     notify_for(context, Operation::DELETE_VALUE, handle.0, &[name.0], |key| {
-        context.registry().remove_value(key, &name_at(context, name.0))
+        remove_value(context, key, &name_at(context, name.0))
     })
 }

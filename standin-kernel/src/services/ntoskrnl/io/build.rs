@@ -69,11 +69,42 @@ struct Built {
     mdl: u64,
     event: u64,
     status: u64,
+    /// The number under which the request's result is kept, or 0.
+    number: u64,
 }
 
 /// The requests that the I/O manager completes, by address.
 #[derive(Default)]
 struct Requests(HashMap<u64, Built>);
+
+/// The results of the requests that [`watch`] was called for, by number.
+#[derive(Default)]
+struct Results {
+    issued: u64,
+    ended: HashMap<u64, NtStatus>,
+}
+
+/// Keeps the result of a request until [`take_result`] takes it. Returns the number to take it with.
+pub fn watch(context: &Context, request: At<Irp>) -> u64 {
+    let mut state = context.state();
+    let results = state.get::<Results>();
+    results.issued += 1;
+    let number = results.issued;
+    if let Some(built) = state.get::<Requests>().0.get_mut(&request.0) {
+        built.number = number;
+    }
+    number
+}
+
+/// Returns and removes the status of a request, if the request is complete.
+pub fn take_result(context: &Context, number: u64) -> Option<NtStatus> {
+    context.with_state(|results: &mut Results| results.ended.remove(&number))
+}
+
+/// Returns whether a request is complete and its result is kept.
+pub fn has_result(context: &Context, number: u64) -> bool {
+    context.with_state(|results: &mut Results| results.ended.contains_key(&number))
+}
 
 fn allocate_buffer(context: &Context, from: u64, input: u64, size: u64) -> Option<u64> {
     let buffer = context.allocate(usize::try_from(size).ok()?, TAG, false)?;
@@ -129,11 +160,34 @@ fn build_control(
     event: At<KernelEvent>,
     status: At<IoStatusBlock>,
 ) -> At<Irp> {
+    must_be_event(context, event.0);
+    let major = if is_internal { INTERNAL_CONTROL } else { DEVICE_CONTROL };
+    let control =
+        Control { major, code, input: (input, input_length), output: (output, output_length) };
+    control_request(context, device, &control, event.0, status)
+}
+
+/// A device or file system control, with the addresses and lengths of its buffers.
+pub struct Control {
+    pub major: u8,
+    pub code: u32,
+    pub input: (Memory, u32),
+    pub output: (Memory, u32),
+}
+
+/// Builds the request for a control, or returns null if memory is exhausted.
+pub fn control_request(
+    context: &Context,
+    device: At<DeviceObject>,
+    control: &Control,
+    event: u64,
+    status: At<IoStatusBlock>,
+) -> At<Irp> {
     const METHOD_BUFFERED: u32 = 0;
     const METHOD_NEITHER: u32 = 3;
-    must_be_event(context, event.0);
+    let Control { major, code, input: (input, input_length), output: (output, output_length) } =
+        *control;
     let (input_size, output_size) = (u64::from(input_length), u64::from(output_length));
-    let major = if is_internal { INTERNAL_CONTROL } else { DEVICE_CONTROL };
     let method = code & 3;
     let third = if method == METHOD_NEITHER { input.0 } else { 0 };
     let parameters = [output_size, input_size, u64::from(code), third];
@@ -141,7 +195,7 @@ fn build_control(
     if request == 0 {
         return At::NULL;
     }
-    let mut built = Built { event: event.0, status: status.0, ..Built::default() };
+    let mut built = Built { event, status: status.0, ..Built::default() };
     let mut value: Irp = context.read(request);
     let buffer = |size| allocate_buffer(context, input.0, input_size, size);
     let is_made = match method {
@@ -177,7 +231,7 @@ fn build_control(
     }
     value.associated_irp = built.system;
     value.mdl_address = built.mdl;
-    value.user_event = event.0;
+    value.user_event = event;
     value.user_iosb = status.0;
     context.write(request, &value);
     context.state().get::<Requests>().0.insert(request, built);
@@ -233,12 +287,7 @@ fn build(
     if !has_buffer && !matches!(major, FLUSH | SHUTDOWN | PNP) {
         context.stop_for_misuse(&format!("for {}, which it cannot build", irp::major_name(major)));
     }
-    let parameters = if has_buffer {
-        let offset = if offset == 0 { 0 } else { context.read::<u64>(offset) };
-        [u64::from(buffer.1), 0, offset, 0]
-    } else {
-        [0; 4]
-    };
+    let parameters = if has_buffer { [u64::from(buffer.1), 0, offset, 0] } else { [0; 4] };
     let request = allocate(context, device, ended, major, parameters);
     if request == 0 {
         return None;
@@ -265,16 +314,35 @@ fn build_synchronous(
     status: At<IoStatusBlock>,
 ) -> At<Irp> {
     must_be_event(context, event.0);
-    let buffer = (buffer.0, length);
-    let Some((request, built)) = build(context, major, device.0, buffer, offset.0, Some(ended))
+    let offset = offset_at(context, offset);
+    synchronous_request(context, major, device, (buffer.0, length), offset, event.0, status)
+}
+
+/// Returns the offset at an address, or 0.
+fn offset_at(context: &Context, address: At<i64>) -> u64 {
+    if address.is_null() { 0 } else { address.read(context).cast_unsigned() }
+}
+
+/// Builds a read, a write, or a request without a buffer, which the I/O manager frees on completion, or
+/// returns null if memory is exhausted.
+pub fn synchronous_request(
+    context: &Context,
+    major: u32,
+    device: At<DeviceObject>,
+    buffer: (u64, u32),
+    offset: u64,
+    event: u64,
+    status: At<IoStatusBlock>,
+) -> At<Irp> {
+    let Some((request, built)) = build(context, major, device.0, buffer, offset, Some(ended))
     else {
         return At::NULL;
     };
     context.update(request, |value: &mut Irp| {
-        value.user_event = event.0;
+        value.user_event = event;
         value.user_iosb = status.0;
     });
-    let built = Built { event: event.0, status: status.0, ..built };
+    let built = Built { event, status: status.0, ..built };
     context.state().get::<Requests>().0.insert(request, built);
     At::new(request)
 }
@@ -291,7 +359,8 @@ fn build_asynchronous(
     status: At<IoStatusBlock>,
 ) -> At<Irp> {
     let buffer = (buffer.0, length);
-    let Some((request, built)) = build(context, major, device.0, buffer, offset.0, None) else {
+    let offset = offset_at(context, offset);
+    let Some((request, built)) = build(context, major, device.0, buffer, offset, None) else {
         return At::NULL;
     };
     context.update(request, |value: &mut Irp| value.user_iosb = status.0);
@@ -309,6 +378,10 @@ fn ended(context: &Context, request: u64) {
     let value: Irp = context.read(request);
     let block = value.io_status;
     let is_error = block.status >> 30 == 3;
+    if built.number != 0 {
+        let status = NtStatus::from_bits(block.status);
+        context.with_state(|results: &mut Results| results.ended.insert(built.number, status));
+    }
     if let Some((output, room)) = built.output
         && !is_error
         && built.system != 0

@@ -5,12 +5,15 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{ErrorKind, Read, Seek, SeekFrom, Write},
     iter,
-    mem::offset_of,
     path::{Path, PathBuf},
 };
 
 use zerocopy::FromZeros;
 
+use super::{
+    device_files::{self, Sender},
+    send,
+};
 use crate::{
     execution::{
         kinds::NtObject,
@@ -19,7 +22,7 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{DispatcherHeader, FileBasic, FileObject, IoStatusBlock, ObjectAttributesNt},
+        abi::{FileBasic, FileObject, IoStatusBlock, ObjectAttributesNt},
         arena::Block,
         host, memory,
         opaque::IoDriverCreateContext,
@@ -29,7 +32,7 @@ use crate::{
         ntoskrnl::{
             context::{Context, Entries, Ntoskrnl},
             ex::named_events,
-            ke::{dispatcher, header::kind},
+            ke::dispatcher,
             ob::{
                 handles::{self, Opening, Target},
                 namespace,
@@ -258,6 +261,16 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<(PathBuf, bool)> {
     Ok((resolve(&folder.ok_or(OBJECT_PATH_NOT_FOUND)?, &path)?, path.is_empty()))
 }
 
+/// Returns the name in object attributes if it can be a device's: an absolute name outside the volume.
+fn device_name(context: &Context, attributes: u64) -> Option<String> {
+    let attributes: ObjectAttributesNt = context.read(attributes);
+    if attributes.object_name == 0 || attributes.root_directory != 0 {
+        return None;
+    }
+    let name = read_unicode_string(context, attributes.object_name);
+    below_volume(&name).is_none().then_some(name)
+}
+
 fn create(
     context: &Context,
     handle: Out<NtObject>,
@@ -366,13 +379,18 @@ fn open_by(
     if options & BOTH == BOTH {
         return finish(context, block, Err(NtStatus::INVALID_PARAMETER));
     }
-    let opened = path_of(context, attributes).and_then(|path| open_path(context, path, wanted));
+    let of_device = device_name(context, attributes)
+        .and_then(|name| device_files::open(context, &name, wanted));
+    let is_device = of_device.is_some();
+    let opened = of_device.unwrap_or_else(|| {
+        path_of(context, attributes).and_then(|path| open_path(context, path, wanted))
+    });
     let done = opened.map(|(object, information)| {
-        handles::own(context, object, close);
+        handles::own(context, object, if is_device { send::close_after_cleanup } else { close });
         let target = Target {
             type_name: "IoFileObjectType",
             object,
-            close: |_, _| {},
+            close: if is_device { device_files::handle_closed } else { |_, _| {} },
             has_reference: false,
         };
         let value: ObjectAttributesNt = context.read(attributes);
@@ -462,7 +480,7 @@ fn open_path(
         size: FileObject::SIZE,
         flags: if options & option::SYNCHRONOUS == 0 { 0 } else { SYNCHRONOUS_IO },
         // Every operation has ended when its routine returns, so the event stays set.
-        event: DispatcherHeader::new(object + EVENT, kind::NOTIFICATION_EVENT, EVENT_SIZE, 1),
+        event: send::file_event(object, 1),
         ..FileObject::new_zeroed()
     };
     // The kernel's own block is always writable.
@@ -480,15 +498,6 @@ fn open_path(
     };
     files.open.insert(object, opened);
     Ok((object, information))
-}
-
-/// The offset and the size of the event in a file object: waits for the file's handle wait for this event.
-pub const EVENT: u64 = offset_of!(FileObject, event) as u64;
-const EVENT_SIZE: usize = size_of::<DispatcherHeader>();
-
-/// Returns whether an object is an open file of the folder.
-pub fn is_open(context: &Context, object: u64) -> bool {
-    context.state().get::<Files>().open.contains_key(&object)
 }
 
 /// Returns whether the access `wanted` conflicts with another opener's sharing mode.
@@ -580,16 +589,23 @@ fn read(
     context: &Context,
     handle: Handle<NtObject>,
     event: Handle<NtObject>,
-    _routine: Callback,
+    routine: Callback,
     _argument: Memory,
     block: At<IoStatusBlock>,
     buffer: Memory,
     length: u32,
     offset: At<i64>,
     _key: At<u32>,
-) -> NtResult {
+) -> NtResult<NtStatus> {
+    /// `IRP_MJ_READ`.
+    const READ: u32 = 3;
+    device_files::refuse_apc(context, routine);
     let event = named_events::reset_optional(context, event.0)?;
     let offset = offset_at(context, offset);
+    if let Some(file) = device_files::opened(context, handle) {
+        let sender = Sender { file, event: event.unwrap_or(0), block };
+        return device_files::transfer(context, sender, READ, (buffer.0, length), offset);
+    }
     let read = with_file(context, handle.0, |file| {
         let start = start_of(file, offset)?;
         let open = file.file.as_mut().ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
@@ -619,12 +635,12 @@ fn finish_transfer(
     block: At<IoStatusBlock>,
     done: NtResult<u64>,
     event: Option<u64>,
-) -> NtResult {
+) -> NtResult<NtStatus> {
     finish_with_handle(context, block, done)?;
     if let Some(event) = event {
         dispatcher::set_state(context, event, 1);
     }
-    Ok(())
+    Ok(NtStatus::SUCCESS)
 }
 
 /// Stores the result of a call with a handle, unless the handle is invalid.
@@ -632,11 +648,11 @@ fn finish_with_handle(
     context: &Context,
     block: At<IoStatusBlock>,
     done: NtResult<u64>,
-) -> NtResult {
-    match done {
-        Err(NtStatus::INVALID_HANDLE | NtStatus::OBJECT_TYPE_MISMATCH) => done.map(drop),
-        _ => finish(context, block, done),
+) -> NtResult<NtStatus> {
+    if !matches!(done, Err(NtStatus::INVALID_HANDLE | NtStatus::OBJECT_TYPE_MISMATCH)) {
+        finish(context, block, done)?;
     }
+    done.map(|_| NtStatus::SUCCESS)
 }
 
 /// Returns the position at which a transfer starts.
@@ -659,16 +675,23 @@ fn write(
     context: &Context,
     handle: Handle<NtObject>,
     event: Handle<NtObject>,
-    _routine: Callback,
+    routine: Callback,
     _argument: Memory,
     block: At<IoStatusBlock>,
     buffer: Memory,
     length: u32,
     offset: At<i64>,
     _key: At<u32>,
-) -> NtResult {
+) -> NtResult<NtStatus> {
+    /// `IRP_MJ_WRITE`.
+    const WRITE: u32 = 4;
+    device_files::refuse_apc(context, routine);
     let event = named_events::reset_optional(context, event.0)?;
     let offset = offset_at(context, offset);
+    if let Some(file) = device_files::opened(context, handle) {
+        let sender = Sender { file, event: event.unwrap_or(0), block };
+        return device_files::transfer(context, sender, WRITE, (buffer.0, length), offset);
+    }
     let bytes = context.read_bytes(buffer.0, length as usize);
     let written = with_file(context, handle.0, |file| {
         let start = start_of(file, if only_appends(file.access) { Some(AT_END) } else { offset })?;
@@ -683,7 +706,16 @@ fn write(
     finish_transfer(context, block, written, event)
 }
 
-fn flush(context: &Context, handle: Handle<NtObject>, block: At<IoStatusBlock>) -> NtResult {
+fn flush(
+    context: &Context,
+    handle: Handle<NtObject>,
+    block: At<IoStatusBlock>,
+) -> NtResult<NtStatus> {
+    /// `IRP_MJ_FLUSH_BUFFERS`.
+    const FLUSH: u32 = 9;
+    if let Some(file) = device_files::opened(context, handle) {
+        return device_files::simple(context, Sender { file, event: 0, block }, FLUSH);
+    }
     finish_with_handle(context, block, with_file(context, handle.0, |_| Ok(0)))
 }
 
@@ -703,7 +735,7 @@ fn set(
     buffer: Memory,
     length: u32,
     kind: u32,
-) -> NtResult {
+) -> NtResult<NtStatus> {
     let needed = match kind {
         class::BASIC => size_of::<FileBasic>(),
         class::DISPOSITION => 1,

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod cancel;
+pub mod device_files;
 pub mod devices;
 pub mod error_log;
 pub mod events;

@@ -1,6 +1,6 @@
 //! The routines that return other drivers' devices to a driver: by name, or from the device above.
 
-use super::{devices, irp, send, stacks};
+use super::{device_files, devices, irp, send, stacks};
 use crate::{
     execution::{
         routine::{At, routine},
@@ -34,21 +34,15 @@ const READ_ATTRIBUTES: u32 = 0x80;
 /// reference. Returns the file, and the device at the top of the stack.
 fn open(context: &Context, name: u64, access: u32) -> NtResult<(u64, u64)> {
     let name = read_unicode_string(context, name);
-    let found = devices::find(context, &name).or_else(|| context.nodes().find(&name));
-    let Some((device, rest)) = found else {
-        if context.devices().has_name(&name) {
-            context
-                .stop_for_unprovided(&format!("for {name}, which is a KMDF or simulated device"));
-        }
-        return Err(NtStatus::OBJECT_NAME_NOT_FOUND);
-    };
+    let (device, rest) =
+        device_files::find(context, &name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
     let opener = send::Opener {
         // `FILE_OPEN` and `FILE_NON_DIRECTORY_FILE`.
         create: CreateParameters::new(access, [1, 0x40], 0, 0),
         mode: 0,
         by: context.call().return_address,
     };
-    let file = send::open_as(context, device, &rest, opener)?;
+    let (file, _) = send::open_as(context, device, &rest, opener)?;
     handles::own(context, file, send::close_after_cleanup);
     handles::reference(context, At::new(file));
     send::clean_up(context, file);

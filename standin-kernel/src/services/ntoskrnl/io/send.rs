@@ -1,7 +1,10 @@
 //! The requests of processes to devices of WDM drivers: open, read, write, control and close. Drivers
 //! also open and close devices.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    mem::offset_of,
+};
 
 use super::{
     cancel::cancel_request,
@@ -13,7 +16,7 @@ use crate::{
     execution::{coroutine::wait_until, routine::At},
     ground::{
         NtResult, NtStatus,
-        abi::{DeviceObject, FileObject, Irp, UnicodeString},
+        abi::{DeviceObject, DispatcherHeader, FileObject, Irp, UnicodeString},
         arena::Block,
         memory,
         rule::Rule,
@@ -22,7 +25,7 @@ use crate::{
         managers::create_parameters::{CreateParameters, SYNCHRONOUS_IO, SecurityContext},
         ntoskrnl::{
             context::{Context, Ntoskrnl},
-            ke::{apcs, thread_objects},
+            ke::{apcs, header::kind, thread_objects},
             mm::mdl,
             ob::handles,
         },
@@ -123,11 +126,11 @@ struct Pending {
 /// Opens a file on a device on behalf of a process.
 pub fn open(context: &Context, device: u64, name: &str) -> NtResult<u64> {
     let create = process_parameters(context.ntoskrnl());
-    open_as(context, device, name, Opener { create, ..Opener::PROCESS })
+    open_as(context, device, name, Opener { create, ..Opener::PROCESS }).map(|(file, _)| file)
 }
 
-/// Opens a file on a device.
-pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> NtResult<u64> {
+/// Opens a file on a device. Returns it, and the information with which the driver completed the request.
+pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> NtResult<(u64, u64)> {
     let value: DeviceObject = context.read(device);
     if value.flags & flag::INITIALIZING != 0 {
         return Err(NtStatus::NO_SUCH_DEVICE);
@@ -146,6 +149,7 @@ pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> Nt
         object.size = FileObject::SIZE;
         object.device_object = device;
         object.flags = if opener.create.is_synchronous() { SYNCHRONOUS_IO } else { 0 };
+        object.event = file_event(file, 0);
         object.file_name = UnicodeString {
             length,
             maximum_length: length,
@@ -158,11 +162,24 @@ pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> Nt
     devices::count_files(context, device, 1);
     let outcome = run(context, file, CREATE);
     if outcome.status.is_success() {
-        return Ok(file);
+        return Ok((file, outcome.information));
     }
     forget(context, file);
     Err(outcome.status)
 }
+
+/// Returns the event of the file object at an address. Waits for the file's handle wait for it.
+pub fn file_event(file: u64, state: i32) -> DispatcherHeader {
+    DispatcherHeader::new(
+        file + FILE_EVENT,
+        kind::NOTIFICATION_EVENT,
+        size_of::<DispatcherHeader>(),
+        state,
+    )
+}
+
+/// The offset of the event in a file object.
+pub const FILE_EVENT: u64 = offset_of!(FileObject, event) as u64;
 
 fn forget(context: &Context, file: u64) {
     if let Some(file) = context.with_state(|files: &mut Files| files.open.remove(&file)) {
@@ -200,13 +217,24 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
     })
 }
 
+/// Returns whether an object is a file on a device.
+pub fn is_open(context: &Context, object: u64) -> bool {
+    device_of(context, object).is_some()
+}
+
+/// Returns whether a file is open for synchronous requests.
+pub fn is_synchronous(context: &Context, file: u64) -> bool {
+    opener_of(context, file).create.is_synchronous()
+}
+
 fn opener_of(context: &Context, file: u64) -> Opener {
     context.with_state(|files: &mut Files| {
         files.open.get(&file).map_or(Opener::PROCESS, |file| file.opener)
     })
 }
 
-fn device_of(context: &Context, file: u64) -> Option<u64> {
+/// Returns the device of a file.
+pub fn device_of(context: &Context, file: u64) -> Option<u64> {
     context.with_state(|files: &mut Files| Some(files.open.get(&file)?.device))
 }
 

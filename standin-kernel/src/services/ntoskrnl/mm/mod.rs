@@ -5,3 +5,4 @@ pub mod mdl;
 pub mod pages;
 pub mod probes;
 pub mod reserved_mappings;
+pub mod virtual_memory;

@@ -7,7 +7,10 @@ use crate::{
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{
-            cm::{keys::key_of, values::set_value},
+            cm::{
+                keys::key_of,
+                values::{remove_value, set_value},
+            },
             context::{Context, Entries},
         },
     },
@@ -106,7 +109,7 @@ fn write(
 
 fn delete(context: &Context, relative_to: u32, path: At<u16>, name: At<u16>) -> NtResult {
     let key = open(context, relative_to, path.0)?;
-    context.registry().remove_value(key, &text_at(context, name.0))
+    remove_value(context, key, &text_at(context, name.0))
 }
 
 fn check(context: &Context, relative_to: u32, path: At<u16>) -> NtResult {

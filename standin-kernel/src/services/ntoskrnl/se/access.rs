@@ -1,13 +1,14 @@
 //! Access checks: the caller's security context, and access control lists.
-//!
-//! The system is an administrator. A test's process belongs to a local user who is not an
-//! administrator.
 
-use super::security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts};
+use super::{
+    impersonation,
+    security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts},
+    token_objects::{self, Token},
+};
 use crate::{
     execution::{
         identity::Identity,
-        routine::{At, low_half, routine},
+        routine::{At, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -17,7 +18,7 @@ use crate::{
         managers::tokens,
         ntoskrnl::{
             context::{Context, Entries},
-            well_known,
+            ob::handles,
         },
     },
 };
@@ -41,53 +42,28 @@ const ACCESS_SYSTEM_SECURITY: u32 = 0x0100_0000;
 /// `STATUS_PRIVILEGE_NOT_HELD`.
 const PRIVILEGE_NOT_HELD: NtStatus = NtStatus::from_bits(0xC000_0061);
 
-/// The offsets of a token and the process id in a `SECURITY_SUBJECT_CONTEXT`.
-const TOKEN: u64 = 16;
-const PROCESS: u64 = 24;
-
-/// Captures the caller as a `SECURITY_SUBJECT_CONTEXT`.
+/// Captures the caller as a `SECURITY_SUBJECT_CONTEXT`: the client's token and its impersonation level, if
+/// the thread impersonates a client, the process's token, and the process's id.
 fn capture(context: &Context, at: At<SecuritySubjectContext>) {
     let process = context.identity().process;
-    context.write(at.0, &[0, 0, tokens::of_process(process), u64::from(process)]);
+    let client = impersonation::current(context);
+    if let Some(client) = client {
+        handles::reference(context, At::new(client.token));
+    }
+    let (token, level) =
+        client.map_or((0, 0), |client| (client.token, u64::from(client.level.unsigned_abs())));
+    context.write(at.0, &[token, level, tokens::of_process(process), u64::from(process)]);
 }
 
 const fn lock(_context: &Context, _at: At<SecuritySubjectContext>) {}
 
 /// Releases a captured security context.
 fn release(context: &Context, at: At<SecuritySubjectContext>) {
+    let client: u64 = context.read(at.0);
+    if client != 0 {
+        handles::dereference(context, At::new(client));
+    }
     context.write(at.0, &[0_u64; 4]);
-}
-
-/// Returns the security identifier of a process's user: the system's, or a local user's.
-pub fn user_of(process: u32) -> Vec<u8> {
-    let is_system = process == Identity::SYSTEM.process;
-    well_known::identifier(5, if is_system { &[18] } else { &[21, 1, 2, 3, 1001] })
-}
-
-/// Returns the groups of a process, with their attributes. Administrators come first.
-pub fn groups_of(process: u32) -> Vec<(Vec<u8>, u32)> {
-    /// `SE_GROUP_MANDATORY`, `SE_GROUP_ENABLED_BY_DEFAULT` and `SE_GROUP_ENABLED`.
-    const MANDATORY: u32 = 7;
-    /// As above, but with `SE_GROUP_OWNER` instead of `SE_GROUP_MANDATORY`.
-    const OWNER: u32 = 0xE;
-    // The system belongs to the administrators; a user belongs to the users and to the interactive
-    // users.
-    let own: &[(&[u32], u32)] = if process == Identity::SYSTEM.process {
-        &[(&[32, 544], OWNER)]
-    } else {
-        &[(&[32, 545], MANDATORY), (&[4], MANDATORY)]
-    };
-    let own = own.iter().map(|(parts, attributes)| (well_known::identifier(5, parts), *attributes));
-    // All processes belong to everyone, the authenticated users, and the local users.
-    let all = [(1, 0), (5, 11), (2, 0)];
-    let all = all.map(|(authority, part)| (well_known::identifier(authority, &[part]), MANDATORY));
-    own.chain(all).collect()
-}
-
-/// Returns the security identifiers of a process.
-fn identifiers(process: u32) -> Vec<Vec<u8>> {
-    let groups = groups_of(process).into_iter().map(|(identifier, _)| identifier);
-    groups.chain([user_of(process)]).collect()
 }
 
 /// An entry of an access control list that allows or denies rights.
@@ -132,9 +108,16 @@ fn mapped(mask: u32, mapping: [u32; 4]) -> u32 {
     specific
 }
 
-/// Returns the rights among `wanted` that an access control list grants. Its entries are evaluated
-/// in order. If there is no list, all rights are granted.
-fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: [u32; 4]) -> u32 {
+/// Returns the rights among `wanted` that an access control list grants to security identifiers, of which
+/// some can only be denied access. Its entries are evaluated in order. If there is no list, all rights are
+/// granted.
+fn granted(
+    list: Option<&[u8]>,
+    wanted: u32,
+    owner: bool,
+    all: &[(Vec<u8>, bool)],
+    map: [u32; 4],
+) -> u32 {
     let mut allowed = if owner { READ_CONTROL | WRITE_DAC } else { 0 };
     let mut denied = 0;
     let Some(list) = list else {
@@ -146,7 +129,10 @@ fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: 
     };
     for entry in entries(list) {
         // Other kinds of entries contain additional data after the identifier.
-        if !all.iter().any(|one| entry.sid.starts_with(one)) {
+        let is_meant = |(one, allows): &(Vec<u8>, bool)| {
+            entry.sid.starts_with(one) && (*allows || !entry.allows)
+        };
+        if !all.iter().any(is_meant) {
             continue;
         }
         let mask = mapped(entry.mask, map);
@@ -188,6 +174,15 @@ fn check(
     access_now.is_ok()
 }
 
+/// Returns the rights that the restricting identifiers of a token have, which limit its access.
+fn restricted_rights(token: &Token, of: impl Fn(&[(Vec<u8>, bool)]) -> u32) -> u32 {
+    if token.restricted.is_empty() {
+        return u32::MAX;
+    }
+    let all = token.restricted.iter().map(|(one, _)| (one.clone(), true));
+    of(&all.collect::<Vec<_>>())
+}
+
 /// Returns a program's access to an object with a security descriptor.
 fn access_of(
     context: &Context,
@@ -196,26 +191,29 @@ fn access_of(
     [desired, previous]: [u32; 2],
     mapping: [u32; 4],
 ) -> NtResult<u32> {
-    let token: u64 = context.read(subject.wrapping_add(TOKEN));
-    if token == 0 {
+    let [client, _, primary, _]: [u64; 4] = context.read(subject);
+    if primary == 0 {
         context.stop_for_misuse(
             "with a security context that neither SeCaptureSubjectContext nor the I/O manager filled in",
         );
     }
-    let process = low_half(context.read(subject.wrapping_add(PROCESS)));
-    let is_system = process == Identity::SYSTEM.process;
+    let token = token_objects::at(context, if client == 0 { primary } else { client });
+    let is_system = token.process == Identity::SYSTEM.process;
     let by_privilege = if is_system { WRITE_OWNER } else { 0 };
     if desired & ACCESS_SYSTEM_SECURITY != 0 && !is_system {
         return Err(PRIVILEGE_NOT_HELD);
     }
     let found = descriptor(context, at).ok_or(NtStatus::ACCESS_DENIED)?;
     let parts = parts(context, &found).ok_or(NtStatus::ACCESS_DENIED)?;
-    let all = identifiers(process);
-    let is_owner = parts.get(OWNER).is_some_and(|owner| all.contains(owner));
+    let owns = |all: &[(Vec<u8>, bool)]| {
+        let owner = parts.get(OWNER);
+        all.iter().any(|(one, allows)| *allows && owner == Some(one))
+    };
     let list = parts.get(DACL).filter(|list| found.control & DACL_PRESENT != 0 && !list.is_empty());
     let wanted = desired & !previous & !ACCESS_SYSTEM_SECURITY;
-    let now =
-        granted(list.map(Vec::as_slice), wanted, is_owner, &all, mapping) | wanted & by_privilege;
+    let list = list.map(Vec::as_slice);
+    let of = |all: &[(Vec<u8>, bool)]| granted(list, wanted, owns(all), all, mapping);
+    let now = of(&token.identifiers()) & restricted_rights(&token, of) | wanted & by_privilege;
     let is_missing = if wanted & MAXIMUM_ALLOWED == 0 {
         wanted & !now != 0
     } else {

@@ -3,5 +3,8 @@
 pub mod access;
 pub mod capture;
 pub mod descriptors;
+pub mod impersonation;
+pub mod logon_sessions;
 pub mod security_descriptors;
+pub mod token_objects;
 pub mod tokens;

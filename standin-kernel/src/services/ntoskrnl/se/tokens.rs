@@ -1,12 +1,11 @@
-//! The tokens of processes, and privilege checks.
-//!
-//! In the stand-in kernel, no thread impersonates a client, so all tokens are primary tokens. A
-//! test's process has the privileges that all users have: to traverse folders, to impersonate, and
-//! to create global objects. The system has all privileges.
+//! Tokens, and privilege checks.
 
 use super::{
-    access::{groups_of, user_of},
     capture::store_copy,
+    impersonation,
+    token_objects::{
+        self, DENY_ONLY, IMPERSONATES, IMPERSONATION, MANDATORY, PRIMARY, TYPE, Token,
+    },
 };
 use crate::{
     execution::{
@@ -16,7 +15,8 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        opaque::{AccessToken, KernelProcess, KernelThread},
+        abi::ObjectAttributesNt,
+        opaque::{AccessToken, KernelProcess, TokenGroups, TokenPrivileges},
     },
     services::{
         managers::tokens,
@@ -32,27 +32,26 @@ use crate::{
 pub const ENTRIES: Entries = &[
     routine("PsReferencePrimaryToken", reference_primary),
     routine("PsDereferencePrimaryToken", dereference),
-    routine("PsReferenceImpersonationToken", reference_impersonation),
     routine("PsDereferenceImpersonationToken", dereference),
     routine("SeQueryInformationToken", query),
     routine("SeQueryAuthenticationIdToken", query_authentication),
     routine("SeQuerySessionIdToken", query_session),
+    routine("SeFilterToken", filter),
     routine("SeSinglePrivilegeCheck", has_privilege),
     routine("SeTokenIsAdmin", is_admin),
     routine("SeTokenIsRestricted", is_restricted),
+    routine("SeTokenIsWriteRestricted", is_write_restricted),
     routine("SeTokenType", type_of),
+    routine("ZwDuplicateToken", duplicate),
     routine("ZwOpenProcessTokenEx", open_of_process),
     routine("ZwOpenThreadTokenEx", open_of_thread),
     routine("ZwQueryInformationToken", query_by_handle),
 ];
 
-pub const TYPE: &str = "SeTokenObjectType";
-
 /// `STATUS_NO_TOKEN`: the thread does not impersonate a client.
 const NO_TOKEN: NtStatus = NtStatus::from_bits(0xC000_007C);
-
-/// `TokenPrimary`.
-const PRIMARY: i32 = 1;
+/// `STATUS_BAD_IMPERSONATION_LEVEL`.
+const BAD_IMPERSONATION_LEVEL: NtStatus = NtStatus::from_bits(0xC000_00A5);
 
 /// The classes of information (`TOKEN_INFORMATION_CLASS`).
 mod class {
@@ -62,7 +61,9 @@ mod class {
     pub const OWNER: i32 = 4;
     pub const PRIMARY_GROUP: i32 = 5;
     pub const TYPE: i32 = 8;
+    pub const IMPERSONATION_LEVEL: i32 = 9;
     pub const STATISTICS: i32 = 10;
+    pub const RESTRICTED_SIDS: i32 = 11;
     pub const SESSION: i32 = 12;
     pub const ELEVATION_TYPE: i32 = 18;
     pub const ELEVATION: i32 = 20;
@@ -73,12 +74,6 @@ mod class {
     pub const UI_ACCESS: i32 = 26;
     pub const IS_APP_CONTAINER: i32 = 29;
     pub const PRIVATE_NAMESPACE: i32 = 42;
-}
-
-/// Returns the id of a token's process. Bugchecks if no token is at the address.
-fn process_of(context: &Context, token: u64) -> u32 {
-    let process = tokens::process_of(token);
-    process.unwrap_or_else(|| context.stop_for_wrong(token, "an access token"))
 }
 
 const fn is_system(process: u32) -> bool {
@@ -106,44 +101,25 @@ fn reference_primary(context: &Context, process: At<KernelProcess>) -> At<Access
 /// Releases a reference to a token. Does nothing for a null address.
 fn dereference(context: &Context, token: At<AccessToken>) {
     if !token.is_null() {
-        process_of(context, token.0);
+        token_objects::at(context, token.0);
         handles::dereference(context, token.cast());
     }
 }
 
-fn reference_impersonation(
-    context: &Context,
-    thread: At<KernelThread>,
-    _copy: At<u8>,
-    _effective: At<u8>,
-    _level: At<i32>,
-) -> At<AccessToken> {
-    At::new(thread_objects::with(context, thread.0, |_| 0))
-}
+/// The ids of the system's and the user's logon sessions.
+pub const SYSTEM_LUID: u64 = 0x3E7;
+pub const USER_LUID: u64 = 0x1_2345;
 
 /// Returns the id of a process's logon session, which is the system's or the user's.
 const fn authentication(process: u32) -> u64 {
-    const SYSTEM_LUID: u64 = 0x3E7;
-    const USER_LUID: u64 = 0x1_2345;
     if is_system(process) { SYSTEM_LUID } else { USER_LUID }
-}
-
-/// Returns the privileges of a process, and whether each is enabled.
-fn privileges(process: u32) -> Vec<(u64, bool)> {
-    /// `SeChangeNotifyPrivilege`, `SeImpersonatePrivilege` and `SeCreateGlobalPrivilege`.
-    const ENABLED: [u64; 3] = [23, 29, 30];
-    /// The privileges for shutdown, undocking, working sets and the time zone.
-    const DISABLED: [u64; 4] = [19, 25, 33, 34];
-    if is_system(process) {
-        return (2..=36).map(|privilege| (privilege, true)).collect();
-    }
-    let enabled = ENABLED.map(|privilege| (privilege, true));
-    enabled.into_iter().chain(DISABLED.map(|privilege| (privilege, false))).collect()
 }
 
 /// Returns whether the caller has the privilege with this number.
 fn has_privilege(context: &Context, privilege: u64, mode: i8) -> bool {
-    mode == 0 || privileges(context.identity().process).contains(&(privilege, true))
+    let caller = impersonation::current(context).map(|client| client.token);
+    let token = caller.unwrap_or_else(|| tokens::of_process(context.identity().process));
+    mode == 0 || token_objects::at(context, token).privileges.contains(&(privilege, true))
 }
 
 /// The relative identifier of the integrity level: `SECURITY_MANDATORY_SYSTEM_RID` or
@@ -153,17 +129,18 @@ const fn integrity(process: u32) -> u32 {
 }
 
 /// Returns the information of a class whose information is a number.
-fn number(process: u32, class: i32) -> Option<u32> {
+fn number(token: &Token, class: i32) -> Option<u32> {
     /// `TokenElevationTypeDefault`.
     const DEFAULT: u32 = 1;
+    let process = token.process;
     match class {
-        class::TYPE => Some(PRIMARY.unsigned_abs()),
+        class::TYPE => Some(token.kind.unsigned_abs()),
+        class::HAS_RESTRICTIONS => Some(token.is_filtered.into()),
         class::SESSION => Some(session_of(process)),
         class::ELEVATION_TYPE => Some(DEFAULT),
         class::ELEVATION => Some(is_system(process).into()),
         class::INTEGRITY => Some(integrity(process)),
-        class::HAS_RESTRICTIONS
-        | class::VIRTUALIZATION_ALLOWED
+        class::VIRTUALIZATION_ALLOWED
         | class::VIRTUALIZATION_ENABLED
         | class::UI_ACCESS
         | class::IS_APP_CONTAINER
@@ -202,51 +179,61 @@ fn sids_and_attributes(at: u64, count: Option<u32>, all: Vec<(Vec<u8>, u32)>) ->
 }
 
 /// Returns the information of a class, for a structure at the address `at`.
-fn describe(process: u32, class: i32, at: u64) -> NtResult<Vec<u8>> {
+fn describe(token: &Token, class: i32, at: u64) -> NtResult<Vec<u8>> {
     /// `SE_GROUP_INTEGRITY` and `SE_GROUP_INTEGRITY_ENABLED`.
     const LABEL: u32 = 0x60;
     /// The attributes of a privilege that is enabled now and by default.
     const ENABLED: u32 = 3;
-    let groups = groups_of(process);
+    let process = token.process;
+    let groups = token.groups.clone();
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     Ok(match class {
-        class::USER => sids_and_attributes(at, None, vec![(user_of(process), 0)]),
+        class::USER => sids_and_attributes(at, None, vec![(token.user(), token.user_attributes)]),
         class::INTEGRITY => {
             sids_and_attributes(at, None, vec![(identifier(16, &[integrity(process)]), LABEL)])
         }
         class::GROUPS => sids_and_attributes(at, Some(count(groups.len())), groups),
+        class::RESTRICTED_SIDS => {
+            let restricted = token.restricted.clone();
+            sids_and_attributes(at, Some(count(restricted.len())), restricted)
+        }
+        class::IMPERSONATION_LEVEL if token.kind == PRIMARY => {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        class::IMPERSONATION_LEVEL => token.level.to_le_bytes().to_vec(),
         class::OWNER => {
             let admins = groups.into_iter().next().filter(|_| is_system(process));
-            let owner = admins.map_or_else(|| user_of(process), |(admins, _)| admins);
+            let owner = admins.map_or_else(|| token.user(), |(admins, _)| admins);
             with_identifiers(at, vec![0; 8], &[(0, owner)])
         }
         class::PRIMARY_GROUP => {
             // The group is the domain users or the system.
             let domain = || identifier(5, &[21, 1, 2, 3, 513]);
-            let group = if is_system(process) { user_of(process) } else { domain() };
+            let group = if is_system(process) { token.user() } else { domain() };
             with_identifiers(at, vec![0; 8], &[(0, group)])
         }
         class::PRIVILEGES => {
-            let all = privileges(process);
+            let all = &token.privileges;
             let mut bytes = count(all.len()).to_le_bytes().to_vec();
             for (privilege, is_enabled) in all {
                 bytes.extend(privilege.to_le_bytes());
-                bytes.extend(if is_enabled { ENABLED } else { 0 }.to_le_bytes());
+                bytes.extend(if *is_enabled { ENABLED } else { 0 }.to_le_bytes());
             }
             bytes
         }
         class::STATISTICS => {
-            let token = u64::from(process) << 4;
-            let counts = [0, 0, count(groups.len()), count(privileges(process).len())];
-            let words = [token, authentication(process), i64::MAX.unsigned_abs()];
+            let id = u64::from(process) << 4;
+            let counts = [0, 0, count(groups.len()), count(token.privileges.len())];
+            let words = [id, authentication(process), i64::MAX.unsigned_abs()];
             let mut bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-            bytes.extend([PRIMARY.unsigned_abs(), 0].into_iter().flat_map(u32::to_le_bytes));
+            let level = if token.kind == PRIMARY { 0 } else { token.level };
+            bytes.extend([token.kind, level].into_iter().flat_map(i32::to_le_bytes));
             bytes.extend(counts.into_iter().flat_map(u32::to_le_bytes));
-            bytes.extend(token.to_le_bytes());
+            bytes.extend(id.to_le_bytes());
             bytes
         }
         _ => {
-            let number = number(process, class).ok_or(NtStatus::INVALID_INFO_CLASS)?;
+            let number = number(token, class).ok_or(NtStatus::INVALID_INFO_CLASS)?;
             number.to_le_bytes().to_vec()
         }
     })
@@ -263,19 +250,19 @@ fn query(
     /// The classes whose information is returned in a block although it is a number.
     const IN_BLOCKS: [i32; 3] = [class::TYPE, class::ELEVATION_TYPE, class::ELEVATION];
     /// Classes from `TokenDefaultDacl` to `TokenAppContainerSid` that Windows provides.
-    const UNPROVIDED: [i32; 10] = [6, 7, 11, 13, 17, 19, 27, 28, 30, 31];
+    const UNPROVIDED: [i32; 9] = [6, 7, 13, 17, 19, 27, 28, 30, 31];
     if UNPROVIDED.contains(&class) {
         context.stop_for_unprovided(&format!("for the TOKEN_INFORMATION_CLASS {class}"));
     }
-    let process = process_of(context, token.0);
-    if let Some(number) = number(process, class).filter(|_| !IN_BLOCKS.contains(&class)) {
+    let token = token_objects::at(context, token.0);
+    if let Some(number) = number(&token, class).filter(|_| !IN_BLOCKS.contains(&class)) {
         At::<u32>::new(token_information.0).write(context, number);
         return Ok(());
     }
-    store_copy(context, token_information, &describe(process, class, 0)?)?;
+    store_copy(context, token_information, &describe(&token, class, 0)?)?;
     // The pointers refer to the block, whose address is now known.
     let block = token_information.read(context);
-    context.write_bytes(block, &describe(process, class, block)?);
+    context.write_bytes(block, &describe(&token, class, block)?);
     Ok(())
 }
 
@@ -287,11 +274,8 @@ fn query_by_handle(
     length: u32,
     needed: At<u32>,
 ) -> NtResult {
-    let target = handles::target_of(context, handle.0)?;
-    if target.type_name != TYPE {
-        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
-    }
-    let bytes = describe(process_of(context, target.object), class, token_information.0)?;
+    let token = token_objects::at(context, token_of(context, handle)?);
+    let bytes = describe(&token, class, token_information.0)?;
     needed.write(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     if (length as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
@@ -305,28 +289,144 @@ fn query_authentication(
     token: At<AccessToken>,
     authentication_id: At<u64>,
 ) -> NtStatus {
-    authentication_id.write(context, authentication(process_of(context, token.0)));
+    let process = token_objects::at(context, token.0).process;
+    authentication_id.write(context, authentication(process));
     NtStatus::SUCCESS
 }
 
 fn query_session(context: &Context, token: At<AccessToken>, session_id: At<u32>) -> NtStatus {
-    session_id.write(context, session_of(process_of(context, token.0)));
+    session_id.write(context, session_of(token_objects::at(context, token.0).process));
     NtStatus::SUCCESS
 }
 
-/// Returns whether a token's process is an administrator.
 fn is_admin(context: &Context, token: At<AccessToken>) -> bool {
-    is_system(process_of(context, token.0))
+    token_objects::at(context, token.0).is_admin()
 }
 
 fn is_restricted(context: &Context, token: At<AccessToken>) -> bool {
-    process_of(context, token.0);
+    !token_objects::at(context, token.0).restricted.is_empty()
+}
+
+/// Returns whether restricting identifiers limit only the token's access for writing. No token here is of
+/// that kind.
+fn is_write_restricted(context: &Context, token: At<AccessToken>) -> bool {
+    token_objects::at(context, token.0);
     false
 }
 
 fn type_of(context: &Context, token: At<AccessToken>) -> i32 {
-    process_of(context, token.0);
-    PRIMARY
+    token_objects::at(context, token.0).kind
+}
+
+/// Returns the token of a handle.
+fn token_of(context: &Context, handle: Handle<NtObject>) -> NtResult<u64> {
+    let target = handles::target_of(context, handle.0)?;
+    if target.type_name == TYPE { Ok(target.object) } else { Err(NtStatus::OBJECT_TYPE_MISMATCH) }
+}
+
+/// Reads the array of security identifiers of a `TOKEN_GROUPS` that a filter names. Their attributes must
+/// be 0.
+fn read_groups(context: &Context, groups: At<TokenGroups>) -> NtResult<Vec<Vec<u8>>> {
+    const FIRST: u64 = 8;
+    const ENTRY: u64 = 16;
+    if groups.is_null() {
+        return Ok(Vec::new());
+    }
+    let count = u64::from(context.read::<u32>(groups.0));
+    let entry = |index: u64| {
+        let [sid, attributes]: [u64; 2] = context.read(groups.0 + FIRST + index * ENTRY);
+        if attributes & u64::from(u32::MAX) != 0 {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        let count: u8 = context.read(sid + 1);
+        Ok(context.bytes(sid, 8 + 4 * u64::from(count)))
+    };
+    (0..count).map(entry).collect()
+}
+
+/// Makes a token from another one, without some of its privileges, with some identifiers that can only deny
+/// access, and with identifiers that restrict it.
+fn filter(
+    context: &Context,
+    token: At<AccessToken>,
+    flags: u32,
+    disabled: At<TokenGroups>,
+    deleted: At<TokenPrivileges>,
+    restricted: At<TokenGroups>,
+    filtered: At<u64>,
+) -> NtResult {
+    /// `DISABLE_MAX_PRIVILEGE`, `SANDBOX_INERT`, `LUA_TOKEN` and `WRITE_RESTRICTED`.
+    const DISABLE_MAX_PRIVILEGE: u32 = 1;
+    const SANDBOX_INERT: u32 = 2;
+    const PROVIDED: u32 = DISABLE_MAX_PRIVILEGE | SANDBOX_INERT;
+    const ALL: u32 = 0xF;
+    /// `SeChangeNotifyPrivilege`, which every token keeps.
+    const CHANGE_NOTIFY: u64 = 23;
+    const ENTRY: u64 = 12;
+    if flags & !ALL != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if flags & !PROVIDED != 0 {
+        context.stop_for_unprovided("with LUA_TOKEN or WRITE_RESTRICTED");
+    }
+    let mut new = token_objects::at(context, token.0);
+    for identifier in read_groups(context, disabled)? {
+        new.deny_only(&identifier);
+    }
+    if flags & DISABLE_MAX_PRIVILEGE != 0 {
+        new.privileges.retain(|(privilege, _)| *privilege == CHANGE_NOTIFY);
+    } else if !deleted.is_null() {
+        let count = u64::from(context.read::<u32>(deleted.0));
+        let all: Vec<u64> =
+            (0..count).map(|index| context.read(deleted.0 + 4 + index * ENTRY)).collect();
+        new.privileges.retain(|(privilege, _)| !all.contains(privilege));
+    }
+    let restricted = read_groups(context, restricted)?;
+    new.restricted.extend(restricted.into_iter().map(|one| (one, MANDATORY)));
+    new.is_filtered = true;
+    filtered.write(context, token_objects::add(context, new));
+    Ok(())
+}
+
+/// Duplicates a token as a primary token or as one for impersonation, with the level of the object
+/// attributes' quality of service.
+fn duplicate(
+    context: &Context,
+    existing: Handle<NtObject>,
+    access: u32,
+    attributes: At<ObjectAttributesNt>,
+    is_effective: bool,
+    kind: i32,
+    handle: Out<NtObject>,
+) -> NtResult {
+    if kind != PRIMARY && kind != IMPERSONATION {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let given = attributes.read_optional(context);
+    let quality = given.map_or(0, |given| given.security_quality_of_service);
+    let mut new = token_objects::at(context, token_of(context, existing)?);
+    let level = if quality == 0 { 0 } else { context.read::<i32>(quality + 4) };
+    let is_raised = new.kind == IMPERSONATION && level > new.level;
+    if is_raised || kind == PRIMARY && new.kind == IMPERSONATION && new.level < IMPERSONATES {
+        return Err(BAD_IMPERSONATION_LEVEL);
+    }
+    if is_effective {
+        new.privileges.retain(|(_, is_enabled)| *is_enabled);
+        new.groups.retain(|(_, attributes)| attributes & (4 | DENY_ONLY) != 0);
+    }
+    new.level = level;
+    new.kind = kind;
+    let access = if access == 0 { u32::MAX >> 4 } else { access };
+    let object = token_objects::add(context, new);
+    let attributes = given.map_or(0, |given| given.attributes);
+    handle.write(context, open(context, object, Opening { attributes, access }));
+    handles::dereference(context, At::new(object));
+    Ok(())
+}
+
+fn open(context: &Context, object: u64, opening: Opening) -> u64 {
+    let target = Target { type_name: TYPE, object, close: |_, _| {}, has_reference: false };
+    handles::open(context, target, opening)
 }
 
 /// Opens a handle to the token of a process.
@@ -340,20 +440,24 @@ fn open_of_process(
     handles::must_be_process(context, process.0)?;
     let process = handles::target_of(context, process.0)?;
     let object = tokens::of_process(id_of(context, process.object));
-    let target = Target { type_name: TYPE, object, close: |_, _| {}, has_reference: false };
-    handle.write(context, handles::open(context, target, Opening { attributes, access }));
+    handle.write(context, open(context, object, Opening { attributes, access }));
     Ok(())
 }
 
+/// Opens a handle to the token with which a thread impersonates a client.
 fn open_of_thread(
     context: &Context,
     thread: Handle<NtObject>,
-    _access: u32,
+    access: u32,
     _as_self: bool,
-    _attributes: u32,
-    _handle: Out<NtObject>,
+    attributes: u32,
+    handle: Out<NtObject>,
 ) -> NtResult {
     let target = handles::target_of(context, thread.0)?;
-    let is_thread = target.type_name == "PsThreadType";
-    Err(if is_thread { NO_TOKEN } else { NtStatus::OBJECT_TYPE_MISMATCH })
+    if target.type_name != "PsThreadType" {
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
+    }
+    let client = impersonation::of_thread(context, target.object).ok_or(NO_TOKEN)?;
+    handle.write(context, open(context, client.token, Opening { attributes, access }));
+    Ok(())
 }

@@ -7,7 +7,7 @@ use wdk_sys::{
     STATUS_CANNOT_DELETE, STATUS_CHILD_MUST_BE_VOLATILE, STATUS_INVALID_HANDLE,
     STATUS_INVALID_PARAMETER, STATUS_KEY_DELETED, STATUS_NO_MORE_ENTRIES,
     STATUS_OBJECT_NAME_NOT_FOUND, STATUS_OBJECT_PATH_SYNTAX_BAD, STATUS_OBJECT_TYPE_MISMATCH,
-    UNICODE_STRING,
+    STATUS_PENDING, UNICODE_STRING,
 };
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     call::{NULL, call, pointer, same},
-    names::{is_text, with_attributes},
+    names::{is_text, with_attributes, with_string},
 };
 
 /// The address of the registry path that `DriverEntry` received.
@@ -48,6 +48,56 @@ pub fn run() {
     close(service);
     creating();
     describing();
+    changes();
+}
+
+/// Requests for a notification of the next change of a key.
+fn changes() {
+    /// `REG_NOTIFY_CHANGE_NAME` and `REG_NOTIFY_CHANGE_LAST_SET`.
+    const NAME: u32 = 1;
+    const VALUE: u32 = 4;
+    const ENUM_DIR: u64 = 0x10C;
+    let (_, software) = open(NULL, SOFTWARE, ALL);
+    let (_, key, _) = create(software, b"Watched", ALL, 0);
+    let mut event = NULL;
+    same!(call!(ZwCreateEvent, &mut event, 0x1F_0003, NULL, 0, 0), 0);
+    let request = |block: &mut [u64; 2], filter: u32, tree: u32| {
+        call!(ZwNotifyChangeKey, key, event, None, NULL, block, filter, tree, NULL, 0, 1)
+    };
+    // Returns whether the event is set.
+    let is_set = || {
+        let mut now = 0_i64;
+        call!(ZwWaitForSingleObject, event, 0, &mut now) == 0
+    };
+    let mut block = [0_u64; 2];
+    same!(request(&mut block, 0, 0), STATUS_INVALID_PARAMETER);
+    same!(request(&mut block, VALUE, 0), STATUS_PENDING);
+    let (_, below, _) = create(key, b"Below", ALL, 0);
+    same!((is_set(), block[0]) == (false, 0), true);
+    let mut data = 7_u32;
+    with_string(b"Value", |name| call!(ZwSetValueKey, key, name, 0, 4, &mut data, 4));
+    same!((is_set(), block[0]) == (true, ENUM_DIR), true);
+    // One request is for one change, and of the tree below only if it says so.
+    let (mut own, mut tree) = ([0_u64; 2], [0_u64; 2]);
+    same!(request(&mut own, NAME, 0), STATUS_PENDING);
+    same!(request(&mut tree, NAME, 1), STATUS_PENDING);
+    let (_, deep, _) = create(below, b"Deep", ALL, 0);
+    same!((own[0], tree[0]) == (0, ENUM_DIR), true);
+    same!(call!(ZwDeleteKey, deep), 0);
+    close(deep);
+    same!(own[0], 0);
+    same!(call!(ZwDeleteKey, below), 0);
+    close(below);
+    same!(own[0], ENUM_DIR);
+    // Closing the handle ends a request.
+    same!(request(&mut own, NAME, 0), STATUS_PENDING);
+    close(key);
+    same!(own[0], 0x10B);
+    close(event);
+    let (_, key) = open(software, b"Watched", ALL);
+    same!(call!(ZwDeleteKey, key), 0);
+    close(key);
+    close(software);
 }
 
 /// A key's path is the system's own name for the key.
