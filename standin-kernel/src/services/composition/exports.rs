@@ -39,8 +39,11 @@ pub fn gateways() -> &'static Gateways {
 
 /// Returns the address to which an import is bound, if the stand-in kernel provides it.
 pub fn address_of(module: &str, name: &str) -> Option<u64> {
-    // Since Windows 10 2004, the routines of HAL.dll are in the kernel, and both module names bind.
-    let module = if module.eq_ignore_ascii_case("hal.dll") { NTOSKRNL } else { module };
+    /// Since Windows 10 2004, the routines of HAL.dll are in the kernel, and both module names bind. Those
+    /// of ksecdd.sys that the kernel provides are in one table with its own.
+    const ALSO: [&str; 2] = ["hal.dll", "ksecdd.sys"];
+    let is_also = ALSO.iter().any(|also| module.eq_ignore_ascii_case(also));
+    let module = if is_also { NTOSKRNL } else { module };
     gateways().find(module, name)
 }
 

@@ -4,6 +4,7 @@ use wdk_sys::{LUID, PVOID};
 
 use crate::{
     call::{NULL, at, call, field, pointer, same},
+    names::with_string,
     variables::object_type,
 };
 
@@ -42,13 +43,54 @@ pub fn run() {
     let thread = call!(KeGetCurrentThread);
     same!(call!(PsReferenceImpersonationToken, thread, first, second, &mut level), 0);
     sessions();
+    accounts(at(&mut sid));
     filters(at(&mut acl), at(&mut sid));
     clients();
 }
 
+/// The names of accounts.
+fn accounts(admins: PVOID) {
+    const TOO_SMALL: u32 = 0xC000_0023;
+    let (mut name, mut domain) = ([0_u16; 16], [0_u16; 16]);
+    let (mut name_size, mut domain_size, mut kind) = (0_u32, 0_u32, 0_u32);
+    let mut of_name = [32 << 16, at(&mut name) as u64];
+    let mut of_domain = [32 << 16, at(&mut domain) as u64];
+    let mut look = |sid: PVOID, name: PVOID, domain: PVOID| {
+        let sizes = (at(&mut name_size), at(&mut domain_size));
+        let status = call!(SecLookupAccountSid, sid, sizes.0, name, sizes.1, domain, &mut kind);
+        (status, field::<u32>(sizes.0, 0), field::<u32>(sizes.1, 0))
+    };
+    same!(look(admins, NULL, NULL) == (TOO_SMALL as i32, 28, 14), true);
+    same!(look(admins, at(&mut of_name), at(&mut of_domain)) == (0, 28, 14), true);
+    same!(kind, 4);
+    same!(name[..14] == *b"Administrators".map(u16::from).as_slice(), true);
+    same!(domain[..7] == *b"BUILTIN".map(u16::from).as_slice(), true);
+    same!(of_name[0] & 0xFFFF, 28);
+    let mut unknown = [1_u8, 1, 0, 0, 0, 0, 0, 5, 99, 0, 0, 0];
+    let mut sizes = [0_u32; 2];
+    let [first, second] = &mut sizes;
+    let name = at(&mut of_name);
+    let status = call!(SecLookupAccountSid, &mut unknown, first, name, second, NULL, &mut kind);
+    same!(status, 0xC000_0073_u32);
+    let (mut sid, mut sid_size) = ([0_u32; 4], 16_u32);
+    let status = with_string(br"builtin\administrators", |name| {
+        let domain = at(&mut of_domain);
+        let (size, kind) = (&mut sid_size, &mut kind);
+        let room = &mut domain_size;
+        call!(SecLookupAccountName, name, size, at(&mut sid), kind, room, domain)
+    });
+    same!(status, 0);
+    same!(call!(RtlEqualSid, &mut sid, admins), true);
+    let mut size = 0_u32;
+    same!(call!(SecLookupWellKnownSid, 26, &mut sid, 15, &mut size), TOO_SMALL);
+    same!(size, 16);
+    same!(call!(SecLookupWellKnownSid, 26, &mut sid, 16, &mut size), 0);
+    same!(call!(RtlEqualSid, &mut sid, admins), true);
+}
+
 /// Logon sessions, whose ends a driver can ask for.
 fn sessions() {
-    unsafe extern "C" fn terminated(_id: *mut LUID) -> wdk_sys::NTSTATUS {
+    const unsafe extern "C" fn terminated(_id: *mut LUID) -> wdk_sys::NTSTATUS {
         0
     }
     let (mut system, mut unknown) = (0x3E7_u64, 0x1234_5678_u64);
@@ -133,7 +175,7 @@ fn clients() {
     let mut quality = [12_u32, 1, 0];
     same!(call!(SeCreateClientSecurity, thread, &mut quality, 0, &mut client), 0);
     let copy: PVOID = pointer(client[2] as usize);
-    same!((client[0], client[3] & 0xFF_FFFF) == (12 | 1 << 32, 0), true);
+    same!((client[0], client[3] & 0xFF_FFFF) == (0xC | 1 << 32, 0), true);
     same!(call!(SeTokenType, copy), 2);
     same!(call!(SeImpersonateClientEx, &mut client, NULL), 0);
     let current = pointer(usize::MAX - 1);

@@ -20,6 +20,7 @@ const fn list(slots: &[u64]) -> va_list {
 pub fn run() {
     lengths_and_comparisons();
     copies();
+    compression();
     printing();
     let wide_text = utf16(b"wide\0");
     let mut counted = [0x000A_0006, wide_text.as_ptr() as u64];
@@ -30,6 +31,55 @@ pub fn run() {
     let slots = [c"list".as_ptr() as u64, 9];
     call!(vDbgPrintEx, 0, 0, c"%s %d\n".as_ptr(), list(&slots));
     call!(vDbgPrintExWithPrefix, c"prefix: ".as_ptr(), 0, 0, c"%s %d\n".as_ptr(), list(&slots));
+}
+
+/// Compression in the format LZNT1.
+fn compression() {
+    const LZNT1: u32 = 2;
+    /// The example of [MS-XCA], and its compressed form.
+    const TEXT: &[u8; 142] =
+        b"F# F# G A A G F# E D D E F# F# E E F# F# G A A G F# E D D E F# E D D E E \
+        F# D E F# G F# D E F# G F# E D E A F# F# G A A G F# E D D E F# E D D\0";
+    const COMPRESSED: [u8; 59] = [
+        0x38, 0xB0, 0x88, 0x46, 0x23, 0x20, 0x00, 0x20, 0x47, 0x20, 0x41, 0x00, 0x10, 0xA2, 0x47,
+        0x01, 0xA0, 0x45, 0x20, 0x44, 0x00, 0x08, 0x45, 0x01, 0x50, 0x79, 0x00, 0xC0, 0x45, 0x20,
+        0x05, 0x24, 0x13, 0x88, 0x05, 0xB4, 0x02, 0x4A, 0x44, 0xEF, 0x03, 0x58, 0x02, 0x8C, 0x09,
+        0x16, 0x01, 0x48, 0x45, 0x00, 0xBE, 0x00, 0x9E, 0x00, 0x04, 0x01, 0x18, 0x90, 0x00,
+    ];
+    let (mut packed, mut text, mut size) = (COMPRESSED, [0_u8; 160], 0_u32);
+    let length = packed.len();
+    same!(call!(RtlDecompressBuffer, LZNT1, &mut text, 160, &mut packed, length, &mut size), 0);
+    same!((size, text[..142] == *TEXT) == (142, true), true);
+    // What does not fit is left out, and a fragment starts at an offset.
+    same!(call!(RtlDecompressBuffer, LZNT1, &mut text, 5, &mut packed, length, &mut size), 0);
+    same!(size, 5);
+    let mut work = [0_u8; 8];
+    let status = call!(
+        RtlDecompressFragment, LZNT1, &mut text, 4, &mut packed, length, 6, &mut size, &mut work
+    );
+    same!((status, size, text[..4] == *b"G A ") == (0, 4, true), true);
+    let mut wrong = [0x38_u8, 0xB0, 0x88];
+    let status = call!(RtlDecompressBuffer, LZNT1, &mut text, 160, &mut wrong, 3, &mut size);
+    same!(status, 0xC000_0242_u32);
+    let mut original = *TEXT;
+    let mut to = [0_u8; 80];
+    let mut compress = |format: u32, from: &mut [u8; 142], room: u32, size: &mut u32| {
+        let from = from.as_mut_ptr();
+        call!(RtlCompressBuffer, format, from, 142, &mut to, room, 4096, size, &mut work)
+    };
+    same!(compress(LZNT1, &mut original, 20, &mut size), 0xC000_0023_u32);
+    same!(compress(0, &mut original, 80, &mut size), 0xC000_000D_u32);
+    same!(compress(9, &mut original, 80, &mut size), 0xC000_025F_u32);
+    same!(compress(LZNT1 | 0x300, &mut original, 80, &mut size), 0xC000_00BB_u32);
+    same!(compress(LZNT1, &mut [0; 142], 80, &mut size), 0x117);
+    same!(compress(LZNT1 | 0x100, &mut original, 80, &mut size), 0);
+    let packed = size;
+    text.fill(0);
+    same!(call!(RtlDecompressBuffer, LZNT1, &mut text, 160, &mut to, packed, &mut size), 0);
+    same!((size, text[..142] == *TEXT) == (142, true), true);
+    let mut sizes = [0_u32; 2];
+    let [buffer, fragment] = &mut sizes;
+    same!(call!(RtlGetCompressionWorkSpaceSize, LZNT1, buffer, fragment), 0);
 }
 
 fn lengths_and_comparisons() {

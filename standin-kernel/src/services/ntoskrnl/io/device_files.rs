@@ -192,7 +192,6 @@ pub fn simple(context: &Context, sender: Sender, major: u32) -> NtResult<NtStatu
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "the DDI has them")]
 fn control(
     context: &Context,
     handle: Handle<NtObject>,
@@ -211,7 +210,6 @@ fn control(
     send_control(context, handle, event, routine, block, &control)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the DDI has them")]
 fn control_file_system(
     context: &Context,
     handle: Handle<NtObject>,

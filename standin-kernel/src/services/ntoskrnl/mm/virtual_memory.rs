@@ -74,7 +74,7 @@ struct Region {
 }
 
 impl Region {
-    fn size(&self) -> u64 {
+    const fn size(&self) -> u64 {
         self.pages.len() as u64 * PAGE
     }
 }

@@ -1,6 +1,7 @@
 //! The run-time library: strings, memory, bitmaps, tables, times, versions and security descriptors.
 
 pub mod bitmaps;
+pub mod compression;
 pub mod expressions;
 pub mod frames;
 pub mod memory;

@@ -213,7 +213,8 @@ fn access_of(
     let wanted = desired & !previous & !ACCESS_SYSTEM_SECURITY;
     let list = list.map(Vec::as_slice);
     let of = |all: &[(Vec<u8>, bool)]| granted(list, wanted, owns(all), all, mapping);
-    let now = of(&token.identifiers()) & restricted_rights(&token, of) | wanted & by_privilege;
+    let own = of(&token.identifiers());
+    let now = own & restricted_rights(&token, of) | wanted & by_privilege;
     let is_missing = if wanted & MAXIMUM_ALLOWED == 0 {
         wanted & !now != 0
     } else {

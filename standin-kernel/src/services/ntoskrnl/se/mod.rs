@@ -1,6 +1,7 @@
 //! Security: access checks, tokens and security descriptors.
 
 pub mod access;
+pub mod accounts;
 pub mod capture;
 pub mod descriptors;
 pub mod impersonation;
