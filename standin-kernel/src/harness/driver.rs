@@ -285,6 +285,8 @@ impl Driver {
             if object.driver_unload == 0 {
                 return None;
             }
+            let invoked = devices::driver_flag::UNLOAD_INVOKED;
+            context.update(address, |object: &mut DriverObject| object.flags |= invoked);
             let routine = unload_routine(context, address);
             let routine = routine.map(|routine| context.environment().images.function(routine));
             if object.driver_unload == context.functions().unload {

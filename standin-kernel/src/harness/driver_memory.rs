@@ -2,11 +2,14 @@
 
 use zerocopy::IntoBytes;
 
-use crate::ground::{
-    abi::{DriverExtension, DriverObject, UnicodeString},
-    arena::Block,
-    image::Image,
-    memory,
+use crate::{
+    ground::{
+        abi::{DriverExtension, DriverObject, UnicodeString},
+        arena::Block,
+        image::Image,
+        memory,
+    },
+    services::ntoskrnl::io::devices::driver_flag,
 };
 
 /// The size of a loader's entry (`LDR_DATA_TABLE_ENTRY`).
@@ -63,6 +66,8 @@ impl DriverMemory {
                 // IO_TYPE_DRIVER
                 kind: 4,
                 size: i16::try_from(size_of::<DriverObject>()).unwrap_or(i16::MAX),
+                // Until the driver has an AddDevice routine.
+                flags: driver_flag::LEGACY,
                 driver_start: image.base(),
                 driver_size: u32::try_from(image.size()).unwrap_or(u32::MAX),
                 driver_section: section.address(),

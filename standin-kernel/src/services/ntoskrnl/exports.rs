@@ -102,6 +102,7 @@ const ALL: &[Entries] = &[
     ps::process_handles::ENTRIES,
     ps::processes::ENTRIES,
     ps::thread_creation::ENTRIES,
+    rtl::addresses::ENTRIES,
     rtl::bitmaps::ENTRIES,
     rtl::compression::ENTRIES,
     rtl::expressions::ENTRIES,

@@ -94,6 +94,12 @@ const LOCATION: usize = 0xB8;
 const CODE: usize = 0x18;
 const INPUT: usize = 0x20;
 
+/// Returns the flags of the driver object.
+fn driver_flags() -> u32 {
+    // SAFETY: the object belongs to this driver.
+    unsafe { (*driver()).Flags }
+}
+
 /// Serves requests. A device control receives the caller's buffers.
 unsafe extern "C" fn dispatch(_device: PDEVICE_OBJECT, irp: PIRP) -> NTSTATUS {
     let request: PVOID = irp.cast();
@@ -101,6 +107,8 @@ unsafe extern "C" fn dispatch(_device: PDEVICE_OBJECT, irp: PIRP) -> NTSTATUS {
     let major = field::<u8>(location, 0);
     // IRP_MJ_DEVICE_CONTROL.
     let written = if major == 14 {
+        // DRVO_INITIALIZED; the framework has set AddDevice or not.
+        same!(driver_flags() & 0x10, 0x10);
         same!(field::<u32>(location, CODE) & 3, 3);
         let (input, output): (PVOID, PVOID) = (field(location, INPUT), field(request, USER_BUFFER));
         call!(ProbeForRead, input, 8, 8);
@@ -164,6 +172,8 @@ pub fn serve() {
     same!(routines[0].is_some(), true);
     same!(routines == [routines[0]; 28], true);
     SERVES.store(true, Ordering::Relaxed);
+    // DRVO_LEGACY_DRIVER, and not DRVO_INITIALIZED.
+    same!(driver_flags() & 0x12, 2);
     for major in [0, 2, 14, 16, 18] {
         // SAFETY: the object belongs to this driver.
         unsafe { (*driver()).MajorFunction[major] = Some(dispatch) };
@@ -172,6 +182,8 @@ pub fn serve() {
 
 /// Deletes the device, if [`serve`] created it.
 pub fn stop() {
+    // DRVO_UNLOAD_INVOKED.
+    same!(driver_flags() & 1, 1);
     if SERVES.load(Ordering::Relaxed) {
         call!(IoDeleteDevice, DEVICE.load(Ordering::Relaxed));
     }

@@ -76,6 +76,26 @@ unsafe extern "C" {
     pub fn PsGetCurrentThread() -> PETHREAD;
     pub fn PsGetProcessImageFileName(process: PEPROCESS) -> *mut c_char;
     pub fn RtlFillMemory(to: PVOID, length: SIZE_T, fill: c_int);
+    pub fn RtlIpv4AddressToStringA(address: PVOID, text: PVOID) -> PVOID;
+    pub fn RtlIpv4StringToAddressA(
+        text: *const c_char,
+        strict: BOOLEAN,
+        end: *mut PVOID,
+        address: PVOID,
+    ) -> NTSTATUS;
+    pub fn RtlIpv6AddressToStringExA(
+        address: PVOID,
+        scope: ULONG,
+        port: u16,
+        text: PVOID,
+        length: PULONG,
+    ) -> NTSTATUS;
+    pub fn RtlIpv6StringToAddressExW(
+        text: PCWSTR,
+        address: PVOID,
+        scope: PULONG,
+        port: *mut u16,
+    ) -> NTSTATUS;
     pub fn RtlMoveMemory(to: PVOID, from: PVOID, length: SIZE_T);
     pub fn RtlPcToFileHeader(address: PVOID, base: *mut PVOID) -> PVOID;
     pub fn RtlQueryRegistryValuesEx(

@@ -21,6 +21,7 @@ pub fn run() {
     lengths_and_comparisons();
     copies();
     compression();
+    addresses();
     printing();
     let wide_text = utf16(b"wide\0");
     let mut counted = [0x000A_0006, wide_text.as_ptr() as u64];
@@ -31,6 +32,33 @@ pub fn run() {
     let slots = [c"list".as_ptr() as u64, 9];
     call!(vDbgPrintEx, 0, 0, c"%s %d\n".as_ptr(), list(&slots));
     call!(vDbgPrintExWithPrefix, c"prefix: ".as_ptr(), 0, 0, c"%s %d\n".as_ptr(), list(&slots));
+}
+
+/// Text forms of network addresses.
+fn addresses() {
+    let (mut text, mut end) = ([0_u8; 66], NULL);
+    let buffer = at(&mut text);
+    let (mut v4, mut v6) = ([192_u8, 0, 2, 7], [0_u8; 16]);
+    v6[15] = 1;
+    let end_of = call!(RtlIpv4AddressToStringA, &mut v4, buffer);
+    same!((end_of as usize - buffer as usize, &text[..10] == b"192.0.2.7\0") == (9, true), true);
+    let source = c"10.1.2.3!".as_ptr();
+    same!(call!(RtlIpv4StringToAddressA, source, 1, &mut end, &mut v4), 0);
+    same!((v4 == [10, 1, 2, 3], end as usize - source as usize) == (true, 8), true);
+    let status = call!(RtlIpv4StringToAddressA, c"1.2".as_ptr(), 1, &mut end, &mut v4);
+    same!(status, 0xC000_000D_u32);
+    let mut length = 10_u32;
+    let port = 80_u16.swap_bytes();
+    let status = call!(RtlIpv6AddressToStringExA, &mut v6, 4, port, buffer, &mut length);
+    same!((status, length) == (0xC000_000D_u32.cast_signed(), 11), true);
+    let status = call!(RtlIpv6AddressToStringExA, &mut v6, 4, port, buffer, &mut length);
+    same!((status, &text[..11] == b"[::1%4]:80\0") == (0, true), true);
+    let (mut scope, mut found) = (0_u32, 0_u16);
+    let wide = utf16(b"[fe80::2%7]:443\0");
+    let from = wide.as_ptr();
+    let status = call!(RtlIpv6StringToAddressExW, from, &mut v6, &mut scope, &mut found);
+    same!((status, scope, found.swap_bytes()) == (0, 7, 443), true);
+    same!((v6[0], v6[15]) == (0xFE, 2), true);
 }
 
 /// Compression in the format LZNT1.

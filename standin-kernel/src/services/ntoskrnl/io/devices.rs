@@ -13,7 +13,7 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{DeviceObject, DeviceObjectExtension, DriverObject, UnicodeString},
+        abi::{DeviceObject, DeviceObjectExtension, DriverExtension, DriverObject, UnicodeString},
         arena::Block,
         memory,
         rule::Rule,
@@ -407,8 +407,22 @@ pub fn is_taken(context: &Context, device: u64) -> bool {
     flags & flag::EXCLUSIVE != 0 && with(context, device, |one| one.files > 0)
 }
 
-/// Completes the initialization of a driver's devices, as the I/O manager does after `DriverEntry`.
+/// Flags of a driver object (`DRVO_*`): the driver's unload routine was called, the driver has no
+/// `AddDevice` routine, and `DriverEntry` has returned.
+pub mod driver_flag {
+    pub const UNLOAD_INVOKED: u32 = 0x1;
+    pub const LEGACY: u32 = 0x2;
+    pub const INITIALIZED: u32 = 0x10;
+}
+
+/// Completes the initialization of a driver and its devices, as the I/O manager does after `DriverEntry`.
 pub fn finish_initialization(context: &Context, driver: u64) {
+    let extension = context.read::<DriverObject>(driver).driver_extension;
+    let is_legacy = context.read::<DriverExtension>(extension).add_device == 0;
+    let clear = if is_legacy { 0 } else { driver_flag::LEGACY };
+    context.update(driver, |object: &mut DriverObject| {
+        object.flags = object.flags & !clear | driver_flag::INITIALIZED;
+    });
     let all: Vec<u64> = context.with_state(|devices: &mut Devices| {
         let of_driver = devices.all.iter().filter(|(_, one)| one.driver == driver);
         of_driver.map(|(address, _)| *address).collect()

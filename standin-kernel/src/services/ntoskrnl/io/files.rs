@@ -163,8 +163,8 @@ fn below_volume(name: &str) -> Option<String> {
 
 /// Resolves a Windows path from a folder to a path in the host's file system. Names are compared
 /// without regard to case. A path that leaves the folder, through `..` or a symbolic link, is an
-/// error.
-fn resolve(folder: &Path, path: &str) -> NtResult<PathBuf> {
+/// error. `wants_directory` is set for an open of a directory (`FILE_DIRECTORY_FILE`).
+fn resolve(folder: &Path, path: &str, wants_directory: bool) -> NtResult<PathBuf> {
     let mut at = folder.to_owned();
     if !path.is_empty() && at.is_file() {
         return Err(OBJECT_PATH_NOT_FOUND);
@@ -193,7 +193,7 @@ fn resolve(folder: &Path, path: &str) -> NtResult<PathBuf> {
                 return Err(OBJECT_PATH_NOT_FOUND);
             }
             if path.ends_with('\\') && !metadata.is_dir() {
-                return Err(OBJECT_NAME_INVALID);
+                return Err(if wants_directory { NOT_A_DIRECTORY } else { OBJECT_NAME_INVALID });
             }
         }
     }
@@ -231,7 +231,8 @@ fn find_entry(folder: &Path, name: &str) -> Option<PathBuf> {
 
 /// Returns the path that object attributes specify, and whether they specify the volume itself: its name
 /// without a backslash at the end.
-fn path_of(context: &Context, attributes: u64) -> NtResult<(PathBuf, bool)> {
+fn path_of(context: &Context, attributes: u64, options: u32) -> NtResult<(PathBuf, bool)> {
+    let wants_directory = options & option::DIRECTORY != 0;
     let attributes: ObjectAttributesNt = context.read(attributes);
     if attributes.object_name == 0 {
         return Err(OBJECT_PATH_SYNTAX_BAD);
@@ -249,7 +250,7 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<(PathBuf, bool)> {
         if root.is_volume {
             return Err(OBJECT_PATH_NOT_FOUND);
         }
-        return Ok((resolve(&root.path, &name)?, false));
+        return Ok((resolve(&root.path, &name, wants_directory)?, false));
     }
     if !name.starts_with('\\') {
         return Err(OBJECT_PATH_SYNTAX_BAD);
@@ -258,7 +259,8 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<(PathBuf, bool)> {
     let path = below_volume(&name).ok_or_else(|| {
         namespace::find(context, &name, true).err().unwrap_or(OBJECT_PATH_NOT_FOUND)
     })?;
-    Ok((resolve(&folder.ok_or(OBJECT_PATH_NOT_FOUND)?, &path)?, path.is_empty()))
+    let folder = folder.ok_or(OBJECT_PATH_NOT_FOUND)?;
+    Ok((resolve(&folder, &path, wants_directory)?, path.is_empty()))
 }
 
 /// Returns the name in object attributes if it can be a device's: an absolute name outside the volume.
@@ -383,7 +385,7 @@ fn open_by(
         .and_then(|name| device_files::open(context, &name, wanted));
     let is_device = of_device.is_some();
     let opened = of_device.unwrap_or_else(|| {
-        path_of(context, attributes).and_then(|path| open_path(context, path, wanted))
+        path_of(context, attributes, options).and_then(|path| open_path(context, path, wanted))
     });
     let done = opened.map(|(object, information)| {
         handles::own(context, object, if is_device { send::close_after_cleanup } else { close });
@@ -779,7 +781,7 @@ fn set(
 /// Deletes the file with this name.
 fn delete(context: &Context, attributes: At<ObjectAttributesNt>) -> NtResult {
     let wanted = [access::DELETE, 7, 1, option::DELETE_ON_CLOSE];
-    let (file, _) = open_path(context, path_of(context, attributes.0)?, wanted)?;
+    let (file, _) = open_path(context, path_of(context, attributes.0, 0)?, wanted)?;
     close(context, file);
     Ok(())
 }
@@ -811,9 +813,9 @@ mod tests {
         fs::create_dir(at.join("Sub")).unwrap();
         fs::write(at.join("Sub/File.txt"), "x").unwrap();
         host::link_folder("/", at.join("link")).unwrap();
-        assert_eq!(resolve(at, r"\sub\FILE.TXT"), Ok(at.join("Sub/File.txt")));
-        assert_eq!(resolve(at, r"\sub\new"), Ok(at.join("Sub/new")));
-        assert_eq!(resolve(at, r"\\sub\\"), Ok(at.join("Sub")));
+        assert_eq!(resolve(at, r"\sub\FILE.TXT", false), Ok(at.join("Sub/File.txt")));
+        assert_eq!(resolve(at, r"\sub\new", false), Ok(at.join("Sub/new")));
+        assert_eq!(resolve(at, r"\\sub\\", false), Ok(at.join("Sub")));
         for (path, status) in [
             (r"\..\etc", OBJECT_NAME_INVALID),
             (r"\sub\..\..\etc", OBJECT_NAME_INVALID),
@@ -826,7 +828,8 @@ mod tests {
             (r"\missing\file", OBJECT_PATH_NOT_FOUND),
             (r"\sub\file.txt\more", OBJECT_PATH_NOT_FOUND),
         ] {
-            assert_eq!(resolve(at, path), Err(status), "{path}");
+            assert_eq!(resolve(at, path, false), Err(status), "{path}");
         }
+        assert_eq!(resolve(at, r"\sub\file.txt\", true), Err(NOT_A_DIRECTORY));
     }
 }

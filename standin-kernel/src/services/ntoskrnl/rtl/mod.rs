@@ -1,5 +1,6 @@
 //! The run-time library: strings, memory, bitmaps, tables, times, versions and security descriptors.
 
+pub mod addresses;
 pub mod bitmaps;
 pub mod compression;
 pub mod expressions;
