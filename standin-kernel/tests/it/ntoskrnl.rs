@@ -199,6 +199,14 @@ fn a_driver_opens_devices_and_sends_requests_with_handles() {
 }
 
 #[test]
+fn a_work_item_ends_its_impersonation() {
+    let service = "fault-work-item-impersonates";
+    let bugcheck = common::kernel_service_stops(&Kernel::new(), service);
+    assert_eq!(bugcheck.code, 0xDF);
+    assert!(bugcheck.message.contains("ended while it impersonated a client"), "{bugcheck}");
+}
+
+#[test]
 fn routines_that_watch_the_system_are_registered() {
     let folder = tempfile::tempdir().unwrap();
     let path = without_integrity_check(folder.path());

@@ -1,5 +1,5 @@
-//! The outputs of the program `etl`: tables, JSON, CSV, timelines, packets, pages, counts, durations and
-//! the comparison with other decoders.
+//! The outputs of the program `etl`: tables, JSON, CSV, timelines, packets, pages, counts, durations, times
+//! and the comparison with other decoders.
 //!
 //! The other programs of the repository and the tests use them; the crate `etl-file` is the library
 //! for everybody else.
@@ -14,3 +14,4 @@ pub mod report;
 pub mod stacks;
 pub mod stats;
 pub mod table;
+pub mod times;

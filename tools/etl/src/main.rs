@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::Command;
 use clap::error::ErrorKind;
 
-use commands::{compare, dump, durations, merge, read_symbols, report, stats};
+use commands::{compare, dump, durations, merge, read_symbols, report, stats, times};
 use failure::Failure;
 use input::READ_SYMBOLS;
 use messages::complain;
@@ -28,6 +28,7 @@ fn command() -> Command {
         .subcommand(compare::command())
         .subcommand(dump::command())
         .subcommand(durations::command())
+        .subcommand(times::command())
         .subcommand(merge::command())
         .subcommand(report::command())
         .subcommand(stats::command())
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         }),
         Some(("dump", arguments)) => dump::run(arguments),
         Some(("durations", arguments)) => durations::run(arguments),
+        Some(("times", arguments)) => times::run(arguments),
         Some(("merge", arguments)) => merge::run(arguments),
         Some(("report", arguments)) => report::run(arguments),
         Some(("stats", arguments)) => stats::run(arguments),

@@ -43,8 +43,8 @@ const DEEP: [&[&str]; 3] = [
         "--skip",
         "iteration_of_a_hostile_chain_ends",
     ],
-    // The skipped tests spend up to a quarter of an hour each in the decoder, which is not what Miri is to
-    // check; others of their modules write with the same code.
+    // The skipped tests spend up to a quarter of an hour each in the decoder, which has no unsafe code; others
+    // of their modules write with the same code.
     &[
         "--package",
         "wdk-etw",

@@ -6,17 +6,28 @@ use std::hash::{BuildHasherDefault, Hasher};
 use etw_wire::Guid;
 
 use super::catalog::Catalog;
-use super::description::Description;
+use super::description::{Description, Own};
 use super::event::Decoded;
 use crate::read::{Event, EventRef};
-use crate::record::{EventDescriptor, ext_type};
+use crate::record::EventDescriptor;
 
 /// Decodes an event with its own metadata or with the catalog. For many events, a [`Decoder`] is
 /// faster.
 #[must_use]
 pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
-    let event = event.view();
-    Description::new(&event, catalog).decode(&event, true)
+    let (own, event) = own_of(&event.view());
+    Description::new(&event, own, catalog).decode(&event, true)
+}
+
+/// Returns what an event says about itself, and the event without what its user data says.
+fn own_of<'a>(event: &EventRef<'a>) -> (Own<'a>, EventRef<'a>) {
+    let own = Own::of_items(event);
+    if own.metadata.is_none()
+        && let Some(found) = Own::of_user_data(event)
+    {
+        return found;
+    }
+    (own, *event)
 }
 
 /// Decodes the events of a trace.
@@ -76,21 +87,15 @@ impl<'c> Decoder<'c> {
     #[must_use]
     pub fn decode(&mut self, event: &EventRef<'_>) -> Decoded {
         let details = self.details;
-        let (_, description) = self.describe(event);
-        description.decode(event, details)
+        let (own, event) = own_of(event);
+        let (_, description) = self.describe(&event, own);
+        description.decode(&event, details)
     }
 
     /// Returns the data that all events of the same kind share, and the kind's number. A kind can
     /// get a new number later, but a number always identifies one kind.
-    fn describe(&mut self, event: &EventRef<'_>) -> (u64, &Description) {
-        let (mut metadata, mut traits) = (None, None);
-        for (ext_type, data) in event.items.iter() {
-            match ext_type {
-                ext_type::EVENT_SCHEMA_TL if metadata.is_none() => metadata = Some(data),
-                ext_type::PROV_TRAITS if traits.is_none() => traits = Some(data),
-                _ => {}
-            }
-        }
+    fn describe(&mut self, event: &EventRef<'_>, own: Own<'_>) -> (u64, &Description) {
+        let Own { traits, metadata } = own;
         let is_by_process = self.catalog.is_by_process(event.provider);
         let process = is_by_process.then_some(event.process_id);
         let string_only = event.is_string_only();
@@ -122,7 +127,7 @@ impl<'c> Decoder<'c> {
             process,
             string_only,
             number: self.next,
-            description: Description::new(event, self.catalog),
+            description: Description::new(event, own, self.catalog),
         });
         (known.number, &known.description)
     }
@@ -211,6 +216,7 @@ pub fn decoded(record: crate::record::EventRecord) -> Decoded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::ext_type;
 
     #[test]
     fn a_key_is_its_own_hash() {
@@ -240,7 +246,8 @@ mod tests {
     const TRAITS: u16 = ext_type::PROV_TRAITS;
 
     fn number(decoder: &mut Decoder<'_>, event: &Event) -> u64 {
-        decoder.describe(&event.view()).0
+        let (own, event) = own_of(&event.view());
+        decoder.describe(&event, own).0
     }
 
     #[test]

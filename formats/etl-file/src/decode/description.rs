@@ -41,12 +41,60 @@ pub struct Description {
     string_only: bool,
 }
 
+/// What an event says about itself: the traits of its provider, and its `TraceLogging` metadata.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'a> {
+    pub(super) traits: Option<&'a [u8]>,
+    pub(super) metadata: Option<&'a [u8]>,
+}
+
+impl<'a> Own<'a> {
+    /// Returns what the extended items of an event contain.
+    pub(super) fn of_items(event: &EventRef<'a>) -> Self {
+        let (mut traits, mut metadata) = (None, None);
+        for (ext_type, data) in event.items.iter() {
+            match ext_type {
+                ext_type::EVENT_SCHEMA_TL if metadata.is_none() => metadata = Some(data),
+                ext_type::PROV_TRAITS if traits.is_none() => traits = Some(data),
+                _ => {}
+            }
+        }
+        Self { traits, metadata }
+    }
+
+    /// Returns what the user data of an event begins with, and the event without it: where ETW does not
+    /// know the types of data descriptors, it adds no items, and the user data of an event on the channel of
+    /// `TraceLogging` begins with the traits and the metadata (ETW-6.6.3).
+    pub(super) fn of_user_data(event: &EventRef<'a>) -> Option<(Self, EventRef<'a>)> {
+        /// `WINEVENT_CHANNEL_TRACELOGGING`.
+        const CHANNEL: u8 = 11;
+        if event.descriptor.channel != CHANNEL || event.is_string_only() {
+            return None;
+        }
+        let (traits, rest) = split_block(event.user_data)?;
+        let (metadata, user_data) = split_block(rest)?;
+        let (read, damage) = ProviderTraits::read(traits);
+        let is_whole = damage.is_none() && !read.name.is_empty();
+        if !is_whole || Schema::parse_trace_logging(metadata).is_err() {
+            return None;
+        }
+        let own = Self { traits: Some(traits), metadata: Some(metadata) };
+        Some((own, EventRef { user_data, ..*event }))
+    }
+}
+
+/// Splits a block, which begins with its size in 16 bits, from the start of data.
+fn split_block(data: &[u8]) -> Option<(&[u8], &[u8])> {
+    let size = data.first_chunk().map(|size| usize::from(u16::from_le_bytes(*size)))?;
+    data.split_at_checked(size).filter(|(block, _)| block.len() > 2)
+}
+
 impl Description {
-    /// Returns the data for events of the same kind as `event`.
-    pub(super) fn new(event: &EventRef<'_>, catalog: &Catalog) -> Self {
+    /// Returns the data for events of the same kind as `event`, which says `own` about itself.
+    pub(super) fn new(event: &EventRef<'_>, own: Own<'_>, catalog: &Catalog) -> Self {
         let descriptor = event.descriptor;
         let mut problems = Vec::new();
-        let traits = event.item(ext_type::PROV_TRAITS).map(|blob| {
+        let traits = own.traits.map(|blob| {
             let (traits, damage) = ProviderTraits::read(blob);
             problems.extend(damage.map(Problem::Traits));
             traits
@@ -55,7 +103,7 @@ impl Description {
         let provider = by_traits
             .and_then(|guid| catalog.provider_of(guid, event.process_id))
             .or_else(|| catalog.provider_of(event.provider, event.process_id));
-        let own_metadata = event.item(ext_type::EVENT_SCHEMA_TL);
+        let own_metadata = own.metadata;
         let string_only = own_metadata.is_none() && event.is_string_only();
         let of_provider = provider.filter(|_| own_metadata.is_none() && !string_only);
         let definition = of_provider.and_then(|p| p.event(descriptor.id, descriptor.version));
@@ -384,6 +432,40 @@ mod tests {
             found.push(!named.problems.is_empty());
         }
         assert_eq!(found[..7], [false, true, false, true, true, false, true]);
+    }
+
+    #[test]
+    fn traits_and_metadata_can_begin_the_user_data_on_the_channel_of_trace_logging() {
+        let traits = b"\x05\0Pr\0".as_slice();
+        let metadata = b"\x08\0\0E\0s\0\x01".as_slice();
+        let decoded = |channel: u8, data: &[&[u8]]| {
+            let event = Event {
+                record: EventRecord {
+                    descriptor: EventDescriptor { channel, ..EventDescriptor::default() },
+                    user_data: data.concat(),
+                    ..EventRecord::default()
+                },
+                ..Event::default()
+            };
+            let decoded = Decoder::new(&Catalog::new()).decode(&event.view());
+            assert_eq!(crate::decode(&event, &Catalog::new()), decoded);
+            let names = (decoded.provider_name.as_deref(), decoded.event_name.as_deref());
+            let names = [names.0, names.1].map(|name| name.unwrap_or_default().to_owned());
+            (names, decoded.fields.len(), decoded.leftover.len(), decoded.problems.len())
+        };
+        let text = b"t\0e\0\0\0".as_slice();
+        let named = ["Pr", "E"].map(str::to_owned);
+        assert_eq!(decoded(11, &[traits, metadata, text]), (named, 1, 0, 0));
+        let unknown = <[String; 2]>::default();
+        // Another channel, no metadata, damaged metadata, and traits without a name.
+        assert_eq!(decoded(0, &[traits, metadata, text]), (unknown.clone(), 0, 19, 1));
+        assert_eq!(decoded(11, &[traits, text]), (unknown.clone(), 0, 11, 1));
+        assert_eq!(decoded(11, &[traits, &metadata[..7]]), (unknown.clone(), 0, 12, 1));
+        assert_eq!(
+            decoded(11, &[traits, b"\x08\0\0E\0s\0\x8C", text]),
+            (unknown.clone(), 0, 19, 1)
+        );
+        assert_eq!(decoded(11, &[b"\x03\0\0", metadata, text]), (unknown, 0, 17, 1));
     }
 
     #[test]

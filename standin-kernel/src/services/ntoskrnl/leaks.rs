@@ -1,6 +1,7 @@
 //! The objects that a driver leaves behind in the kernel when it is unloaded.
 
 use super::{
+    cm::changes,
     context::Context,
     ex::{callbacks, resources},
     io::{devices, error_log, lifetime, notifications, send, wmi},
@@ -9,7 +10,7 @@ use super::{
     ob::{handles, namespace},
     po::{power_framework, power_settings},
     ps::watchers,
-    se::logon_sessions,
+    se::{impersonation, logon_sessions},
 };
 use crate::ground::{bugcheck::Violation, rule::Rule};
 
@@ -22,6 +23,7 @@ pub fn take_left(
     belongs: impl Fn(u64) -> bool,
 ) -> Vec<Violation> {
     namespace::remove(&mut context.state(), driver_object);
+    impersonation::release_left(context);
     handles::finish_deletions(context);
     let mut violations = threads::take_left(context, driver, &belongs);
     // Threads for which the driver waits may have released objects.
@@ -51,6 +53,10 @@ pub fn take_left(
         (
             logon_sessions::take_left(context, &belongs),
             "routine for the end of logon sessions is registered",
+        ),
+        (
+            changes::take_left(context, &belongs),
+            "request for a notification of a key's change is waiting",
         ),
         (wmi::take_left(context, &belongs), "WMI data block object is open"),
         (resources::forget_inside(context, &belongs), "resource (ERESOURCE) is not deleted"),

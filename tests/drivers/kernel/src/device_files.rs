@@ -13,7 +13,7 @@ use wdk_sys::{
 
 use crate::{
     call::{NULL, at, call, driver, field, same, set_field},
-    dispatcher::Object,
+    dispatcher::{Object, delay},
     names::{with_attributes, with_string},
     registry::common::close,
 };
@@ -195,7 +195,7 @@ pub fn run() {
     }
     let seen = |major: usize| SEEN[major].load(Ordering::Relaxed);
     // Opens, cleanups, closes and flushes.
-    same!([seen(0), seen(18), seen(2), seen(9)] == [2, 2, 2, 1], true);
+    same!([seen(0), seen(18), seen(2), seen(9)] == [3, 3, 3, 1], true);
     same!(control(handle, NULL, BUFFERED, 1).0, STATUS_INVALID_HANDLE);
     call!(IoDeleteDevice, device);
 }
@@ -215,8 +215,11 @@ fn requests(handle: PVOID) {
     let from = at(&mut written);
     same!(call!(ZwWriteFile, handle, NULL, None, NULL, &mut block, from, 1, NULL, NULL), 0);
     // The driver has not moved the file's position.
-    same!(WRITTEN[0].load(Ordering::Relaxed), 9);
-    same!(WRITTEN[1].load(Ordering::Relaxed), 0);
+    let written = || (WRITTEN[0].load(Ordering::Relaxed), WRITTEN[1].load(Ordering::Relaxed));
+    same!(written() == (9, 0), true);
+    same!(call!(ZwSetInformationFile, handle, &mut block, &mut place, 8, 14), 0);
+    same!(call!(ZwWriteFile, handle, NULL, None, NULL, &mut block, from, 1, NULL, NULL), 0);
+    same!(written() == (9, 40), true);
     same!(call!(ZwFlushBuffersFile, handle, &mut block), 0);
     // A directory is not a file.
     let mut directory = NULL;
@@ -236,6 +239,23 @@ fn later(synchronous: PVOID, asynchronous: PVOID) {
     same!(call!(ZwCreateEvent, &mut event, 0x1F_0003, NULL, 0, 0), 0);
     same!(control(asynchronous, event, LATER, 1) == (STATUS_PENDING, [0, 4], 77), true);
     close(event);
+    // A request keeps its event and its file until it ends, even if their handles are closed.
+    let (status, _, closed) = open(DEVICE, 3, 0x40);
+    same!(status, 0);
+    let mut event = NULL;
+    same!(call!(ZwCreateEvent, &mut event, 0x1F_0003, NULL, 0, 0), 0);
+    let (mut block, mut output) = ([0x55_u64; 2], 0_u32);
+    let status = call!(
+        ZwDeviceIoControlFile, closed, event, None, NULL, &mut block, LATER, NULL, 0, &mut output,
+        4
+    );
+    same!(status, STATUS_PENDING);
+    close(event);
+    close(closed);
+    same!(SEEN[2].load(Ordering::Relaxed), 0);
+    delay(-200_000);
+    same!((block == [0, 4], output) == (true, 77), true);
+    same!(SEEN[2].load(Ordering::Relaxed), 1);
     // Only a file that is open for synchronous use has a position.
     let (mut block, mut byte) = ([0_u64; 2], 0_u8);
     let status =

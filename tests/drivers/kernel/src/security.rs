@@ -123,14 +123,15 @@ fn filters(acl: PVOID, admins: PVOID) {
     const DENIED: u32 = 0xC000_0022;
     let (token, thread) =
         (call!(PsReferencePrimaryToken, call!(PsGetCurrentProcess)), call!(KeGetCurrentThread));
-    let (mut filtered, mut groups) = (NULL, [1_u64, admins as u64, 0]);
+    let mut filtered = NULL;
     let filter = |flags: u32, disabled: PVOID, restricted: PVOID, to: PVOID| {
         call!(SeFilterToken, token, flags, disabled, NULL, restricted, to)
     };
     same!(filter(0x10, NULL, NULL, at(&mut filtered)), 0xC000_000D_u32);
-    let mut wrong = [1_u64, admins as u64, 4];
-    same!(filter(0, at(&mut wrong), NULL, at(&mut filtered)), 0xC000_000D_u32);
-    same!(filter(1, at(&mut groups), NULL, at(&mut filtered)), 0);
+    // The attributes of the identifiers that restrict must be 0, and those of the others do not matter.
+    let mut marked = [1_u64, admins as u64, 4];
+    same!(filter(0, NULL, at(&mut marked), at(&mut filtered)), 0xC000_000D_u32);
+    same!(filter(1, at(&mut marked), NULL, at(&mut filtered)), 0);
     same!(call!(SeTokenIsAdmin, filtered), false);
     same!(call!(SeTokenIsRestricted, filtered), false);
     same!(call!(SeTokenType, filtered), 1);
@@ -189,9 +190,9 @@ fn clients() {
     same!(call!(ZwDuplicateToken, handle, 0, NULL, 0, 2, &mut second), 0);
     same!(call!(ZwClose, second), 0);
     same!(call!(ZwClose, handle), 0);
-    let mut higher = [12_u32, 2, 0];
+    // A server cannot pass on a client that it can only identify.
     let mut other = [0_u64; 9];
-    let status = call!(SeCreateClientSecurity, thread, &mut higher, 0, &mut other);
+    let status = call!(SeCreateClientSecurity, thread, &mut quality, 0, &mut other);
     same!(status, 0xC000_00A5_u32);
     call!(PsRevertToSelf);
     call!(ObfDereferenceObject, copy);

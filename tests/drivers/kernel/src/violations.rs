@@ -33,6 +33,7 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-timer-left", timer_left),
     ("fault-thread-left", thread_left),
     ("fault-work-item-twice", work_item_twice),
+    ("fault-work-item-impersonates", work_item_impersonates),
     ("fault-region", region),
     ("fault-thread", thread),
     ("fault-print", print),
@@ -218,6 +219,21 @@ fn work_item_twice() {
         for _ in 0..2 {
             call!(IoQueueWorkItem, item, Some(nothing), 1, NULL);
         }
+    });
+}
+
+unsafe extern "C" fn impersonate(_device: PDEVICE_OBJECT, _context: PVOID) {
+    let token = call!(PsReferencePrimaryToken, call!(PsGetCurrentProcess));
+    call!(PsImpersonateClient, call!(KeGetCurrentThread), token, 0, 0, 2);
+    call!(PsDereferencePrimaryToken, token);
+}
+
+fn work_item_impersonates() {
+    with_device(|device| {
+        let item = call!(IoAllocateWorkItem, device);
+        call!(IoQueueWorkItem, item, Some(impersonate), 1, NULL);
+        delay(-10_000);
+        call!(IoFreeWorkItem, item);
     });
 }
 

@@ -7,3 +7,4 @@ pub mod merge;
 pub mod read_symbols;
 pub mod report;
 pub mod stats;
+pub mod times;

@@ -136,11 +136,11 @@ pub const fn mode(address: u64) -> Option<u64> {
 }
 
 /// Reads the fields of an event.
-struct Reader<'a>(&'a Decoded);
+pub struct Reader<'a>(pub &'a Decoded);
 
 impl Reader<'_> {
     /// Returns a number; negative numbers become their two's complement.
-    fn number(&self, name: &str) -> Option<u64> {
+    pub fn number(&self, name: &str) -> Option<u64> {
         match self.0.field(name)? {
             Value::UInt(number)
             | Value::Hex(number)
@@ -159,7 +159,7 @@ impl Reader<'_> {
         self.number(name).map(u64::cast_signed)
     }
 
-    fn narrow(&self, name: &str) -> Option<u32> {
+    pub fn narrow(&self, name: &str) -> Option<u32> {
         self.number(name).and_then(|number| u32::try_from(number).ok())
     }
 

@@ -34,7 +34,7 @@ mod activities;
 mod annotations;
 mod core;
 mod intern;
-mod kernel;
+pub(crate) mod kernel;
 mod lanes;
 mod packets;
 mod properties;

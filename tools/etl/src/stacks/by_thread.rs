@@ -159,12 +159,8 @@ impl Part {
             Kind::Kernel { hook } => Some(hook),
             _ => None,
         };
-        let number = |name| match event.field(name) {
-            Some(Value::UInt(number)) => u32::try_from(*number).ok(),
-            _ => None,
-        };
-        if hook.is_some_and(|hook| INTERVALS.contains(&hook)) && number("Source") == Some(0) {
-            return Some(Self::Interval(number("NewInterval")?));
+        if let Some(interval) = interval_of(event) {
+            return Some(Self::Interval(interval));
         }
         let is_sample = hook == Some(SAMPLED_PROFILE);
         let by_name = !selection.providers.is_empty() || !selection.events.is_empty();
@@ -193,8 +189,18 @@ impl Part {
     }
 }
 
+/// Returns the interval between samples that an event states, in 100 ns.
+pub fn interval_of(event: &Decoded) -> Option<u32> {
+    let number = |name| match event.field(name) {
+        Some(Value::UInt(number)) => u32::try_from(*number).ok(),
+        _ => None,
+    };
+    let states = matches!(event.kind, Kind::Kernel { hook } if INTERVALS.contains(&hook));
+    if states && number("Source") == Some(0) { number("NewInterval") } else { None }
+}
+
 /// Returns the function of a frame or, if it is unknown, the image and the offset, or the address.
-fn name(frame: &Frame) -> Arc<str> {
+pub fn name(frame: &Frame) -> Arc<str> {
     let Some(place) = &frame.place else {
         return format!("{:#x}", frame.address).into();
     };
@@ -206,7 +212,7 @@ fn name(frame: &Frame) -> Arc<str> {
 }
 
 /// Returns the name of a process or thread.
-fn label(what: &str, id: u32, name: Option<&str>) -> String {
+pub fn label(what: &str, id: u32, name: Option<&str>) -> String {
     match name.filter(|name| !name.is_empty()) {
         Some(name) => format!("{name} ({id})"),
         None if id == u32::MAX => format!("(unknown {what})"),

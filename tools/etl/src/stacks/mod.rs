@@ -8,5 +8,6 @@ mod folded;
 mod speedscope;
 
 pub use by_thread::Stacks;
+pub(crate) use by_thread::{interval_of, label, name as frame_name};
 pub use folded::write_folded;
 pub use speedscope::write_speedscope;

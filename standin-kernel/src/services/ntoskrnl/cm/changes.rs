@@ -1,13 +1,14 @@
 //! Requests for a notification when a key changes.
 //!
-//! Changes that the framework's routines and tests make are not among them.
+//! Changes that the framework's routines and tests make are not among them, nor what changes while no request
+//! waits.
 
 use std::collections::BTreeMap;
 
 use crate::{
     execution::{coroutine::wait_until, routine::At},
     ground::{NtStatus, abi::IoStatusBlock},
-    services::ntoskrnl::{context::Context, ke::dispatcher},
+    services::ntoskrnl::{context::Context, ke::dispatcher, ob::handles},
 };
 
 /// `REG_NOTIFY_CHANGE_NAME` and `REG_NOTIFY_CHANGE_LAST_SET`: a subkey is created or deleted, or a value is
@@ -21,14 +22,14 @@ const NOTIFY_ENUM_DIR: NtStatus = NtStatus::from_bits(0x10C);
 
 /// A request for a notification.
 pub struct Request {
-    /// The object of the key's handle.
+    /// The object of the key's handle, or 0 for a framework's handle.
     pub object: u64,
     pub path: String,
     /// The changes that end the request: [`NAME`] and [`LAST_SET`].
     pub filter: u32,
     /// Set if changes of the keys below the key count.
     pub is_tree: bool,
-    /// The event to set, or 0.
+    /// The event to set, or 0. The request holds a reference to it.
     pub event: u64,
     pub block: At<IoStatusBlock>,
 }
@@ -43,6 +44,9 @@ struct Requests {
 /// Adds a request, and waits for a change unless the request is asynchronous. Returns the call's result.
 pub fn notify(context: &Context, request: Request, is_asynchronous: bool) -> NtStatus {
     let block = request.block;
+    if request.event != 0 {
+        handles::reference(context, At::new(request.event));
+    }
     let number = context.with_state(|requests: &mut Requests| {
         requests.issued += 1;
         requests.waiting.insert(requests.issued, request);
@@ -70,8 +74,23 @@ fn end(context: &Context, status: NtStatus, selects: impl Fn(&Request) -> bool) 
         request.block.write(context, block);
         if request.event != 0 {
             dispatcher::set_state(context, request.event, 1);
+            handles::dereference(context, At::new(request.event));
         }
     }
+}
+
+/// Removes the requests whose status block `belongs` selects. Returns their number.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+    let left: Vec<Request> = context.with_state(|requests: &mut Requests| {
+        let left = requests.waiting.extract_if(.., |_, request| belongs(request.block.0));
+        left.map(|(_, request)| request).collect()
+    });
+    for request in &left {
+        if request.event != 0 {
+            handles::dereference(context, At::new(request.event));
+        }
+    }
+    left.len()
 }
 
 /// Notifies those who wait for a change of the values of the key with a path, or of its subkeys.
@@ -83,8 +102,12 @@ pub fn changed(context: &Context, path: &str, what: u32) {
     end(context, NOTIFY_ENUM_DIR, |request| request.filter & what != 0 && below(request));
 }
 
-/// Notifies those who wait for a change of the subkeys of the parent of the key with a path.
-pub fn subkey_changed(context: &Context, path: &str) {
+/// Notifies those who wait for a change of the subkeys of the parent of the key with a path. A deleted key
+/// ends the requests for it.
+pub fn subkey_changed(context: &Context, path: &str, is_deleted: bool) {
+    if is_deleted {
+        end(context, NOTIFY_CLEANUP, |request| request.path == path);
+    }
     if let Some((parent, _)) = path.rsplit_once('\\') {
         changed(context, parent, NAME);
     }

@@ -357,10 +357,19 @@ fn create(
         let (key, is_new) = create_named(context, start, attributes, new)?;
         disposition.write_optional(context, if is_new { NEW } else { EXISTING });
         if is_new {
-            changes::subkey_changed(context, &context.registry().path(key)?);
+            changes::subkey_changed(context, &context.registry().path(key)?, false);
         }
         Ok(key)
     })
+}
+
+/// Opens the key with an absolute path, or creates it if only the last name does not exist.
+pub fn create_key(context: &Context, path: &str) -> NtResult<KeyId> {
+    let (key, is_new) = context.registry().create(None, path, NewKey::default())?;
+    if is_new {
+        changes::subkey_changed(context, &context.registry().path(key)?, false);
+    }
+    Ok(key)
 }
 
 /// Opens a key, or creates it if its parent allows it. Returns whether the key is new.
@@ -384,7 +393,7 @@ fn delete(context: &Context, handle: Handle<NtObject>) -> NtResult {
     notify_for(context, Operation::DELETE_KEY, handle.0, &[], |key| {
         let path = context.registry().path(key)?;
         context.registry().delete(key)?;
-        changes::subkey_changed(context, &path);
+        changes::subkey_changed(context, &path, true);
         Ok(())
     })
 }
@@ -412,7 +421,7 @@ fn notify_change(
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let path = context.registry().path(key_of(context, key.0)?)?;
-    let object = handles::target_of(context, key.0)?.object;
+    let object = handles::target(context, key.0).map_or(0, |target| target.object);
     let event = named_events::reset_optional(context, event.0)?.unwrap_or(0);
     let request = changes::Request { object, path, filter, is_tree, event, block };
     Ok(changes::notify(context, request, is_asynchronous))

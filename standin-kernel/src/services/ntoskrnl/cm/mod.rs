@@ -1,7 +1,7 @@
 //! The configuration manager: keys, values, registry callbacks and notifications.
 
 pub mod callbacks;
-mod changes;
+pub mod changes;
 pub mod key_information;
 pub mod key_operations;
 pub mod keys;

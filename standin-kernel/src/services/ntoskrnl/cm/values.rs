@@ -83,7 +83,12 @@ pub fn set_value(
     }
     let bytes = if length == 0 { Vec::new() } else { context.read_bytes(data, length as usize) };
     let value = RegistryValue::from_bytes(kind, bytes);
+    // The same value again is no change.
+    let is_same = context.registry().value(key, name).is_ok_and(|(_, before)| before == value);
     context.registry().set_value(key, name, value)?;
+    if is_same {
+        return Ok(());
+    }
     changes::changed(context, &context.registry().path(key)?, changes::LAST_SET);
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::{
     ground::{
         NtStatus,
         abi::{DeviceObject, IoStatusBlock, Irp, IrpStack},
+        irql::Irql,
         opaque::KernelEvent,
         rule::Rule,
     },
@@ -27,9 +28,11 @@ use crate::{
                 dispatcher::set_state,
                 header::{header_of, kind},
                 thread_objects,
+                threads::queue_body,
             },
             live_irps,
             mm::mdl,
+            ob::handles,
         },
     },
 };
@@ -71,6 +74,8 @@ struct Built {
     status: u64,
     /// The number under which the request's result is kept, or 0.
     number: u64,
+    /// The objects to which the request holds references: its file and its event, or 0.
+    held: [u64; 2],
 }
 
 /// The requests that the I/O manager completes, by address.
@@ -84,16 +89,50 @@ struct Results {
     ended: HashMap<u64, NtStatus>,
 }
 
-/// Keeps the result of a request until [`take_result`] takes it. Returns the number to take it with.
-pub fn watch(context: &Context, request: At<Irp>) -> u64 {
+/// Keeps the result of a request until [`take_result`] or [`forget_result`], and references to its file and
+/// event until it ends. Returns the number of the result.
+pub fn watch(context: &Context, request: At<Irp>, file: u64, event: u64) -> u64 {
+    let held = [file, event];
+    for object in held.into_iter().filter(|object| *object != 0) {
+        handles::reference(context, At::new(object));
+    }
     let mut state = context.state();
     let results = state.get::<Results>();
     results.issued += 1;
     let number = results.issued;
     if let Some(built) = state.get::<Requests>().0.get_mut(&request.0) {
         built.number = number;
+        built.held = held;
     }
     number
+}
+
+/// No longer keeps the result of a request.
+pub fn forget_result(context: &Context, request: At<Irp>, number: u64) {
+    let mut state = context.state();
+    state.get::<Results>().ended.remove(&number);
+    let built = state.get::<Requests>().0.get_mut(&request.0);
+    if let Some(built) = built.filter(|built| built.number == number) {
+        built.number = 0;
+    }
+}
+
+/// Releases the objects of a request that has ended. The last release of a file sends a request to its
+/// driver, which a thread does if this thread cannot.
+fn release(context: &Context, held: [u64; 2]) {
+    let body = move |context: &Context| {
+        for object in held.into_iter().filter(|object| *object != 0) {
+            handles::dereference(context, At::new(object));
+        }
+    };
+    if held == [0; 2] {
+        return;
+    }
+    if context.irql() == Irql::PASSIVE_LEVEL {
+        body(context);
+    } else {
+        queue_body(context, 0, body);
+    }
 }
 
 /// Returns and removes the status of a request, if the request is complete.
@@ -406,6 +445,7 @@ fn ended(context: &Context, request: u64) {
         mdl::discard(context, built.mdl);
     }
     if is_error && value.pending_returned == 0 {
+        release(context, built.held);
         return;
     }
     if built.status != 0 {
@@ -419,6 +459,7 @@ fn ended(context: &Context, request: u64) {
     if built.event != 0 {
         set_state(context, built.event, 1);
     }
+    release(context, built.held);
 }
 
 /// The requests for which drivers wait, by the address of the stack location at which each returns,

@@ -58,11 +58,12 @@ pub fn open(
     context: &Context,
     name: &str,
     [access, share, disposition, options]: [u32; 4],
+    attributes: u32,
 ) -> Option<NtResult<(u64, u64)>> {
     /// `SYNCHRONIZE`, and the generic rights that include it.
     const SYNCHRONIZE: u32 = 0xF010_0000;
     let (device, rest) = find(context, name)?;
-    let create = CreateParameters::new(access, [disposition, options], 0, share);
+    let create = CreateParameters::new(access, [disposition, options], attributes, share);
     if create.is_synchronous() && access & SYNCHRONIZE == 0 {
         return Some(Err(NtStatus::INVALID_PARAMETER));
     }
@@ -107,11 +108,15 @@ pub fn send(
 ) -> NtResult<NtStatus> {
     let Sender { file, event, .. } = sender;
     let is_synchronous = send::is_synchronous(context, file);
-    if is_synchronous {
-        wait_until(context, None, || !context.state().get::<Locked>().0.contains(&file));
-        context.state().get::<Locked>().0.insert(file);
+    let lock = || context.state().get::<Locked>().0.insert(file);
+    if is_synchronous && !wait_until(context, None, lock) {
+        context.stop_call(
+            Rule::RequestNotCompleted,
+            "for a file that is open for synchronous requests, and would wait forever: the file's \
+             other request does not end",
+        );
     }
-    let result = send_now(context, file, is_synchronous, |device| {
+    let result = send_now(context, sender, is_synchronous, |device| {
         let own = file + send::FILE_EVENT;
         dispatcher::set_state(context, own, 0);
         build(device, if event == 0 { own } else { event })
@@ -122,7 +127,7 @@ pub fn send(
 
 fn send_now(
     context: &Context,
-    file: u64,
+    Sender { file, event, .. }: Sender,
     is_synchronous: bool,
     build: impl FnOnce(At<DeviceObject>) -> At<Irp>,
 ) -> NtResult<NtStatus> {
@@ -138,7 +143,7 @@ fn send_now(
     context.update(request.0, |value: &mut Irp| value.tail[FILE] = file);
     irp::update_next(context, request.0, |location| location.file_object = file);
     let major = context.read::<IrpStack>(irp::next_location(context, request.0)).major_function;
-    let number = build::watch(context, request);
+    let number = build::watch(context, request, file, event);
     let status = apcs::in_region(context, is_synchronous, || call_driver(context, top, request));
     if let Some(ended) = build::take_result(context, number) {
         return if status == NtStatus::PENDING && !is_synchronous { Ok(status) } else { Ok(ended) };
@@ -153,6 +158,7 @@ fn send_now(
         );
     }
     if !is_synchronous {
+        build::forget_result(context, request, number);
         return Ok(status);
     }
     if !wait_until(context, None, || build::has_result(context, number)) {
@@ -173,14 +179,13 @@ pub fn transfer(
     buffer: (u64, u32),
     offset: Option<u64>,
 ) -> NtResult<NtStatus> {
-    let current = || {
-        let is_synchronous = send::is_synchronous(context, sender.file);
-        let object: FileObject = context.read(sender.file);
-        is_synchronous.then(|| object.current_byte_offset.cast_unsigned())
-    };
     // Only a file that is open for synchronous use has a current position.
-    let offset = offset.or_else(current).ok_or(NtStatus::INVALID_PARAMETER)?;
+    if offset.is_none() && !send::is_synchronous(context, sender.file) {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
     send(context, sender, |device, event| {
+        let current = || context.read::<FileObject>(sender.file).current_byte_offset;
+        let offset = offset.unwrap_or_else(|| current().cast_unsigned());
         build::synchronous_request(context, major, device, buffer, offset, event, sender.block)
     })
 }

@@ -241,6 +241,9 @@ fn path_of(context: &Context, attributes: u64, options: u32) -> NtResult<(PathBu
     if attributes.root_directory != 0 {
         let root =
             handles::target(context, attributes.root_directory).ok_or(NtStatus::INVALID_HANDLE)?;
+        if send::is_open(context, root.object) {
+            context.stop_for_unprovided("with a name relative to a file on a device");
+        }
         let mut state = context.state();
         let files = state.get::<Files>();
         let root = files.open.get(&root.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
@@ -280,14 +283,15 @@ fn create(
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
     _size: At<i64>,
-    _kind: u32,
+    kind: u32,
     share: u32,
     disposition: u32,
     options: u32,
     _extended: Memory,
-    _extended_size: u32,
+    extended_size: u32,
 ) -> NtResult {
-    open_by(context, handle, attributes.0, block, [access, share, disposition, options])
+    let wanted = [access, share, disposition, options];
+    open_by(context, handle, attributes.0, block, wanted, [kind, extended_size])
 }
 
 /// Opens or creates a file for a driver. The options and the driver's context determine which checks and
@@ -300,12 +304,12 @@ fn create_for_driver_with_context(
     attributes: At<ObjectAttributesNt>,
     block: At<IoStatusBlock>,
     _size: At<i64>,
-    _kind: u32,
+    kind: u32,
     share: u32,
     disposition: u32,
     options: u32,
     _extended: Memory,
-    _extended_size: u32,
+    extended_size: u32,
     file_type: i32,
     _parameters: Memory,
     _io_options: u32,
@@ -314,7 +318,8 @@ fn create_for_driver_with_context(
     if file_type != 0 {
         context.stop_for_unprovided("for a named pipe or a mailslot");
     }
-    open_by(context, handle, attributes.0, block, [access, share, disposition, options])
+    let wanted = [access, share, disposition, options];
+    open_by(context, handle, attributes.0, block, wanted, [kind, extended_size])
 }
 
 #[expect(clippy::too_many_arguments, reason = "the DDI has them")]
@@ -366,7 +371,7 @@ fn open(
 ) -> NtResult {
     /// `FILE_OPEN`.
     const OPEN: u32 = 1;
-    open_by(context, handle, attributes.0, block, [access, share, OPEN, options])
+    open_by(context, handle, attributes.0, block, [access, share, OPEN, options], [0; 2])
 }
 
 fn open_by(
@@ -375,6 +380,7 @@ fn open_by(
     attributes: u64,
     block: At<IoStatusBlock>,
     wanted: [u32; 4],
+    [kind, extended_size]: [u32; 2],
 ) -> NtResult {
     const BOTH: u32 = option::DIRECTORY | option::NON_DIRECTORY;
     let [.., options] = wanted;
@@ -382,8 +388,11 @@ fn open_by(
         return finish(context, block, Err(NtStatus::INVALID_PARAMETER));
     }
     let of_device = device_name(context, attributes)
-        .and_then(|name| device_files::open(context, &name, wanted));
+        .and_then(|name| device_files::open(context, &name, wanted, kind));
     let is_device = of_device.is_some();
+    if is_device && extended_size > 0 {
+        context.stop_for_unprovided("with extended attributes for a device");
+    }
     let opened = of_device.unwrap_or_else(|| {
         path_of(context, attributes, options).and_then(|path| open_path(context, path, wanted))
     });
@@ -557,6 +566,9 @@ pub fn with_object<R>(
     object: u64,
     body: impl FnOnce(&mut OpenFile) -> NtResult<R>,
 ) -> NtResult<R> {
+    if send::is_open(context, object) {
+        context.stop_for_unprovided("for a file on a device");
+    }
     let mut state = context.state();
     let file = state.get::<Files>().open.get_mut(&object);
     body(file.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?)
@@ -752,6 +764,14 @@ fn set(
         class::DISPOSITION => u64::from(context.read::<u8>(buffer.0)),
         _ => context.read(buffer.0),
     };
+    if kind == class::POSITION
+        && let Some(file) = device_files::opened(context, handle)
+    {
+        context.update(file, |object: &mut FileObject| {
+            object.current_byte_offset = value.cast_signed();
+        });
+        return finish_with_handle(context, block, Ok(0));
+    }
     let folder = context.with_state(|files: &mut Files| files.folder.clone());
     let done = with_file(context, handle.0, |file| match kind {
         // The host determines the times, attributes and allocation of files.

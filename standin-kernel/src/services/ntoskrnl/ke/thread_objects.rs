@@ -97,6 +97,36 @@ pub struct ThreadObject {
     pub has_ended: bool,
     /// The processes to which the thread is attached, current process last.
     pub attached: Vec<u64>,
+    /// The client that the thread impersonates.
+    pub client: Option<Client>,
+}
+
+/// A client that a thread impersonates. It holds a reference to the token.
+#[derive(Clone, Copy)]
+pub struct Client {
+    pub token: u64,
+    /// The impersonation level.
+    pub level: i32,
+    /// Set if the token is copied when it is opened.
+    pub copies: bool,
+    /// Set if the client's disabled groups and privileges cannot be enabled.
+    pub is_effective: bool,
+}
+
+/// The tokens of the clients that threads impersonated when they ended.
+#[derive(Default)]
+struct LeftTokens(Vec<u64>);
+
+/// Ends the impersonation of the current thread, which is ending. Returns whether it impersonated a client.
+pub fn end_impersonation(context: &Context) -> bool {
+    let client = with_current(context, |thread| thread.client.take());
+    context.state().get::<LeftTokens>().0.extend(client.map(|client| client.token));
+    client.is_some()
+}
+
+/// Returns and removes the tokens of the clients that threads impersonated when they ended.
+pub fn take_left_tokens(context: &Context) -> Vec<u64> {
+    std::mem::take(&mut context.state().get::<LeftTokens>().0)
 }
 
 /// Returns the address of the current thread's object.
@@ -129,6 +159,7 @@ pub fn object_of(context: &Context, identity: Identity) -> u64 {
         top_level_irp: 0,
         has_ended: false,
         attached: Vec::new(),
+        client: None,
     });
     address
 }

@@ -167,6 +167,14 @@ fn end(context: &Context, kind: Kind, routine: u64) {
         let backtrace = context.backtrace();
         context.bugcheck(APC_PENDING_DURING_EXIT, parameters, sentence, &backtrace);
     }
+    if thread_objects::end_impersonation(context) && kind == Kind::Worker {
+        /// `IMPERSONATING_WORKER_THREAD`.
+        const IMPERSONATING: u32 = 0xDF;
+        let sentence =
+            sentence("while it impersonated a client, which the next work item would be");
+        let backtrace = context.backtrace();
+        context.bugcheck(IMPERSONATING, [routine, 0, 0, 0], sentence, &backtrace);
+    }
     apcs::deliver(context);
     thread_objects::note_end(context);
     apcs::run_down(context);

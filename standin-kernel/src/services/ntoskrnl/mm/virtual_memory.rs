@@ -12,7 +12,11 @@ use crate::{
         kinds::NtObject,
         routine::{At, Handle, Memory, routine},
     },
-    ground::{NtResult, NtStatus, arena::Block},
+    ground::{
+        NtResult, NtStatus,
+        arena::{Arena, Block},
+        memory,
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ob::handles,
@@ -37,7 +41,8 @@ const INVALID_PARAMETER_3: NtStatus = NtStatus::from_bits(0xC000_00F1);
 const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
 const INVALID_PARAMETER_5: NtStatus = NtStatus::from_bits(0xC000_00F3);
 
-const PAGE: u64 = 0x1000;
+const PAGE: u64 = PAGE_BYTES as u64;
+const PAGE_BYTES: usize = 0x1000;
 /// The granularity of the start addresses of regions.
 const GRANULARITY: u64 = 0x1_0000;
 
@@ -131,12 +136,15 @@ fn allocate(
     allocation: u32,
     protection: u32,
 ) -> NtResult {
-    /// The largest number of address bits that can be required to be zero.
-    const MAX_ZERO_BITS: u64 = 21;
+    /// The largest number of address bits that can be required to be zero; 32 and more are a mask.
+    const MAX_ZERO_BITS: u64 = 20;
     const KNOWN: u32 =
         kind::COMMIT | kind::RESERVE | kind::RESET | kind::TOP_DOWN | kind::WRITE_WATCH;
     if zero_bits > MAX_ZERO_BITS && zero_bits < 32 {
         return Err(INVALID_PARAMETER_3);
+    }
+    if zero_bits != 0 {
+        context.stop_for_unprovided("with ZeroBits");
     }
     let changes = allocation & (kind::COMMIT | kind::RESERVE | kind::RESET);
     if changes == 0 || allocation & kind::RESET != 0 && allocation != kind::RESET {
@@ -187,6 +195,11 @@ fn allocate(
     Ok(())
 }
 
+/// Frees the memory of a process that has ended.
+pub fn free_all_of(context: &Context, process: u64) {
+    context.with_state(|Regions(all)| all.retain(|_, region| region.process != process));
+}
+
 fn free(
     context: &Context,
     process: Handle<NtObject>,
@@ -227,19 +240,20 @@ fn free(
     if free == kind::RELEASE && !whole {
         context.stop_for_unprovided("to release a part of a region");
     }
-    let cleared = usize::try_from(end - start).unwrap_or(usize::MAX);
     if free == kind::RELEASE {
         context.with_state(|Regions(all)| all.remove(&start));
     } else {
-        // Pages that are committed again are zeroed.
-        context.write_bytes(start, &vec![0; cleared]);
-        context.with_state(|regions: &mut Regions| {
-            if let Some((at, region)) = region_of(regions, process, start)
-                && let Some(pages) = region.pages.get_mut(indices((start, end), at))
-            {
-                pages.fill(None);
-            }
+        let committed: Vec<u64> = context.with_state(|regions: &mut Regions| {
+            let found = region_of(regions, process, start);
+            let pages =
+                found.and_then(|(at, region)| region.pages.get_mut(indices((start, end), at)));
+            let pages = (start..end).step_by(PAGE_BYTES).zip(pages.into_iter().flatten());
+            pages.filter_map(|(page, state)| state.take().map(|_| page)).collect()
         });
+        // Pages that are committed again are zeroed.
+        for page in committed {
+            context.write_bytes(page, &[0; PAGE_BYTES]);
+        }
     }
     base.write(context, start);
     size.write(context, end - start);
@@ -295,7 +309,7 @@ fn describe(regions: &mut Regions, process: u64, page: u64) -> BasicInformation 
     }
 }
 
-/// Describes memory that was allocated here; other memory is described as free.
+/// Describes memory that was allocated here, and memory that is free.
 fn query(
     context: &Context,
     process: Handle<NtObject>,
@@ -320,6 +334,11 @@ fn query(
     let process = process_of(context, process)?;
     let page = address.0 & !(PAGE - 1);
     let found = context.with_state(|regions: &mut Regions| describe(regions, process, page));
+    // The kernel's own memory is not the process's.
+    let is_kernels = Arena::non_paged().contains(page);
+    if found.state == kind::FREE && !is_kernels && memory::read::<u8>(page).is_ok() {
+        context.stop_for_unprovided("for memory that ZwAllocateVirtualMemory did not allocate");
+    }
     context.write_bytes(buffer.0, found.as_bytes());
     needed.write_optional(context, SIZE);
     Ok(())

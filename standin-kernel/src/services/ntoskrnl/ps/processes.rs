@@ -28,6 +28,7 @@ use crate::{
                 is_attached, is_running, process_end, process_object, process_of, thread_by_id,
             },
         },
+        mm::virtual_memory,
         ob::handles,
         rtl::strings,
     },
@@ -253,5 +254,6 @@ pub fn end(context: &Context, process: u32) {
     let object = process_object(context.ntoskrnl(), process);
     process_end(context, process, Some(EXIT_STATUS));
     handles::close_all_of(context, process);
+    virtual_memory::free_all_of(context, object);
     set_state(context, object, 1);
 }

@@ -140,32 +140,45 @@ fn format_v6(bytes: [u8; 16]) -> String {
     text
 }
 
-/// Parses the number at the start of a text: decimal, octal after a zero, or hexadecimal after `0x`.
-/// Returns it and its length.
-fn number(text: &str) -> Option<(u32, usize)> {
+/// Parses the number at the start of a text: decimal or, unless `is_strict`, octal after a zero and
+/// hexadecimal after `0x`. Returns it modulo 2^32, or `None` if it is no number, and where it ends.
+fn number(text: &str, is_strict: bool) -> (Option<u32>, usize) {
     let (radix, skipped) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, 2),
-        [b'0', b'0'..=b'7', ..] => (8, 1),
+        [b'0', b'0'..=b'9', ..] => (8, 1),
         _ => (10, 0),
     };
-    let digits = text.get(skipped..)?;
-    let length = digits.find(|one: char| !one.is_digit(radix)).unwrap_or(digits.len());
-    let value = u32::from_str_radix(digits.get(..length)?, radix).ok()?;
-    Some((value, skipped + length))
+    if is_strict && skipped != 0 {
+        return (None, skipped);
+    }
+    let digits = text.get(skipped..).unwrap_or_default();
+    let length =
+        digits.find(|one: char| !one.is_ascii_hexdigit() || radix < 16 && !one.is_ascii_digit());
+    let digits = digits.get(..length.unwrap_or(digits.len())).unwrap_or_default();
+    let values: Option<Vec<u32>> = digits.chars().map(|one| one.to_digit(radix)).collect();
+    let value = values.filter(|values| !values.is_empty()).map(|values| {
+        values.iter().fold(0_u32, |sum, digit| sum.wrapping_mul(radix).wrapping_add(*digit))
+    });
+    (value, skipped + digits.len())
 }
 
-/// Parses an IPv4 address at the start of a text. In the strict form, it has four parts; in the other, the
-/// last of fewer parts stands for the rest.
+/// Parses an IPv4 address at the start of a text. In the strict form, it has four decimal parts; in the
+/// other, the last of fewer parts stands for the rest.
 fn parse_v4(text: &str, is_strict: bool) -> (Option<Vec<u8>>, usize) {
     let (mut parts, mut at) = (Vec::new(), 0);
     loop {
-        let Some((value, length)) = text.get(at..).and_then(number) else {
+        let (value, length) = number(text.get(at..).unwrap_or_default(), is_strict);
+        at += length;
+        let Some(value) = value else {
             return (None, at);
         };
         parts.push(value);
-        at += length;
-        if parts.len() == 4 || !text.get(at..).is_some_and(|rest| rest.starts_with('.')) {
+        let has_more = text.get(at..).is_some_and(|rest| rest.starts_with('.'));
+        if !has_more {
             break;
+        }
+        if parts.len() == 4 {
+            return (None, at);
         }
         at += 1;
     }
@@ -182,16 +195,12 @@ fn parse_v4(text: &str, is_strict: bool) -> (Option<Vec<u8>>, usize) {
     (u32::try_from(value).ok().map(|value| value.to_be_bytes().to_vec()), at)
 }
 
-/// Parses the longest IPv6 address at the start of a text.
+/// Parses an IPv6 address, which is all characters at the start of a text that can be of one.
 fn parse_v6(text: &str) -> (Option<Vec<u8>>, usize) {
     let is_part = |one: char| one.is_ascii_hexdigit() || one == ':' || one == '.';
     let end = text.find(|one| !is_part(one)).unwrap_or(text.len());
-    for length in (2..=end).rev() {
-        if let Some(Ok(address)) = text.get(..length).map(str::parse::<Ipv6Addr>) {
-            return (Some(address.octets().to_vec()), length);
-        }
-    }
-    (None, end)
+    let address = text.get(..end).and_then(|part| part.parse::<Ipv6Addr>().ok());
+    (address.map(|address| address.octets().to_vec()), end)
 }
 
 /// Parses an Ethernet address: six pairs of digits between hyphens.
@@ -216,13 +225,15 @@ fn parse_ethernet(text: &str) -> (Option<Vec<u8>>, usize) {
     (Some(bytes), at)
 }
 
-/// Parses a port that is the rest of a text, after a colon. No rest is the port 0.
+/// Parses a port that is the rest of a text, after a colon. No rest stands for the port 0, which cannot be
+/// written.
 fn parse_port(rest: &str) -> Option<u16> {
     let Some(digits) = rest.strip_prefix(':') else {
         return rest.is_empty().then_some(0);
     };
-    let (port, length) = number(digits)?;
-    if length == digits.len() { u16::try_from(port).ok() } else { None }
+    let (port, length) = number(digits, false);
+    let port = port.filter(|port| *port != 0 && length == digits.len())?;
+    u16::try_from(port).ok()
 }
 
 fn ethernet_text<U: Unit>(context: &Context, address: Memory, to: At<U>) -> At<U> {
@@ -277,6 +288,9 @@ fn v4_address_with_port<U: Unit>(
     address: Memory,
     port: At<u16>,
 ) -> NtResult {
+    if text.is_null() || address.is_null() || port.is_null() {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
     let text = U::read(context, text.0);
     let (found, end) = parse_v4(&text, is_strict);
     let rest = text.get(end..).and_then(parse_port);
@@ -342,6 +356,9 @@ fn v6_address_with_port<U: Unit>(
     scope: At<u32>,
     port: At<u16>,
 ) -> NtResult {
+    if text.is_null() || address.is_null() || scope.is_null() || port.is_null() {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
     let parsed = parse_v6_with_port(&U::read(context, text.0));
     let (found, of, rest) = parsed.ok_or(NtStatus::INVALID_PARAMETER)?;
     context.write_bytes(address.0, &found);
@@ -370,7 +387,10 @@ mod tests {
         let parsed = parse_v6_with_port("[::1%7]:80").unwrap();
         assert_eq!((parsed.1, parsed.2), (7, 80));
         assert_eq!(parse_v6_with_port("[::1]").map(|(.., port)| port), Some(0));
-        for wrong in ["::1]", "[::1", "::1:80x", "[::1]80", "[::1]:65536"] {
+        for text in ["::12345678", "::01234", "1::1.2.3", "1111::5555:", "1111:2222:3333::fffff"] {
+            assert_eq!(parse_v6(text).0, None, "{text}");
+        }
+        for wrong in ["::1]", "[::1", "::1:80x", "[::1]80", "[::1]:65536", "[::1]:080", "[::1]:0"] {
             assert_eq!(parse_v6_with_port(wrong), None, "{wrong}");
         }
     }
@@ -380,18 +400,32 @@ mod tests {
         for (text, strict, loose, end) in [
             ("1.2.3.4", Some([1, 2, 3, 4]), Some([1, 2, 3, 4]), 7),
             ("1.2.3.4x", Some([1, 2, 3, 4]), Some([1, 2, 3, 4]), 7),
-            ("0x7f.1", None, Some([127, 0, 0, 1]), 6),
             ("1.2.772", None, Some([1, 2, 3, 4]), 7),
-            ("010.0.0.1", Some([8, 0, 0, 1]), Some([8, 0, 0, 1]), 9),
             ("4294967295", None, Some([255; 4]), 10),
             ("1.2.3.256", None, None, 9),
             ("256.1", None, None, 5),
             ("1.2.3.", None, None, 6),
+            ("3.4.5.6.7", None, None, 7),
+            ("0.1.2.3.", None, None, 7),
             ("", None, None, 0),
         ] {
             let expected = |address: Option<[u8; 4]>| (address.map(|one| one.to_vec()), end);
             assert_eq!(parse_v4(text, true), expected(strict), "{text}");
             assert_eq!(parse_v4(text, false), expected(loose), "{text}");
+        }
+        // Octal and hexadecimal numbers are not strict. Numbers are modulo 2^32.
+        for (text, expected) in [
+            ("0x7f.1", Some(vec![127, 0, 0, 1])),
+            ("010.0.0.1", Some(vec![8, 0, 0, 1])),
+            ("1.1.1.08", None),
+            ("0x", None),
+            ("0x123456789", Some(vec![0x23, 0x45, 0x67, 0x89])),
+        ] {
+            assert_eq!(parse_v4(text, false).0, expected, "{text}");
+            assert_eq!(parse_v4(text, true).0, None, "{text}");
+        }
+        for (text, end) in [("1.1.1.010", 7), ("1.1.1.0xff", 8)] {
+            assert_eq!(parse_v4(text, true), (None, end), "{text}");
         }
         assert_eq!(
             [":80", "", ":", "80", ":80x"].map(parse_port),

@@ -19,19 +19,24 @@ const BUFFER_ALL_ZEROS: NtStatus = NtStatus::from_bits(0x117);
 const BAD_COMPRESSION_BUFFER: NtStatus = NtStatus::from_bits(0xC000_0242);
 const UNSUPPORTED_COMPRESSION: NtStatus = NtStatus::from_bits(0xC000_025F);
 
-/// Fails for the engines and formats that no version of Windows has. `DEFAULT` and `NONE` are not formats.
-fn check(context: &Context, format_and_engine: u16) -> NtResult {
+/// Fails for the formats that no version of Windows has. `DEFAULT` and `NONE` are not formats.
+fn check_format(context: &Context, format_and_engine: u16) -> NtResult {
     /// `COMPRESSION_FORMAT_LZNT1`, and the formats of newer versions.
     const LZNT1: u16 = 2;
     const XPRESS_HUFF: u16 = 4;
+    match format_and_engine & 0xFF {
+        0 | 1 => Err(NtStatus::INVALID_PARAMETER),
+        LZNT1 => Ok(()),
+        3..=XPRESS_HUFF => context.stop_for_unprovided("for the Xpress formats"),
+        _ => Err(UNSUPPORTED_COMPRESSION),
+    }
+}
+
+/// Fails for the formats and engines that no version of Windows has. Decompression ignores the engine.
+fn check(context: &Context, format_and_engine: u16) -> NtResult {
     /// `COMPRESSION_ENGINE_MAXIMUM`.
     const MAXIMUM: u16 = 0x100;
-    match format_and_engine & 0xFF {
-        0 | 1 => return Err(NtStatus::INVALID_PARAMETER),
-        LZNT1 => {}
-        3..=XPRESS_HUFF => context.stop_for_unprovided("for the Xpress formats"),
-        _ => return Err(UNSUPPORTED_COMPRESSION),
-    }
+    check_format(context, format_and_engine)?;
     match format_and_engine & 0xFF00 {
         0 | MAXIMUM => Ok(()),
         _ => Err(NtStatus::NOT_SUPPORTED),
@@ -77,6 +82,33 @@ fn compress(
     Ok(if is_zero { BUFFER_ALL_ZEROS } else { NtStatus::SUCCESS })
 }
 
+/// Decompresses chunks until at least `size` bytes are there, or no chunk follows.
+fn decompressed(mut input: &[u8], size: usize) -> Option<Vec<u8>> {
+    /// The flag of a compressed chunk, and the mask of the size of its data minus 1.
+    const COMPRESSED: u16 = 0x8000;
+    const SIZE: u16 = 0xFFF;
+    if input.is_empty() {
+        return None;
+    }
+    let mut output = Vec::new();
+    while output.len() < size {
+        // A header of 0 and a single byte end the buffer.
+        let Some(header) = input.first_chunk().map(|header| u16::from_le_bytes(*header)) else {
+            break;
+        };
+        if header == 0 {
+            break;
+        }
+        let (chunk, rest) = input.split_at_checked(usize::from(header & SIZE) + 3)?;
+        input = rest;
+        // A chunk of flags only is empty.
+        if header & COMPRESSED == 0 || chunk.len() > 3 {
+            lznt1::decompress(chunk, &mut output).ok()?;
+        }
+    }
+    Some(output)
+}
+
 /// Stores the part of a decompressed buffer that begins at an offset and fits.
 fn store(
     context: &Context,
@@ -86,10 +118,10 @@ fn store(
     offset: u32,
     final_size: At<u32>,
 ) -> NtResult {
-    check(context, format)?;
+    check_format(context, format)?;
     let bytes = context.read_bytes(from.0, from_size as usize);
-    let mut whole = Vec::new();
-    lznt1::decompress(&bytes, &mut whole).map_err(|_| BAD_COMPRESSION_BUFFER)?;
+    let wanted = (offset as usize).saturating_add(to_size as usize);
+    let whole = decompressed(&bytes, wanted).ok_or(BAD_COMPRESSION_BUFFER)?;
     let rest = whole.get(offset as usize..).unwrap_or_default();
     let part = rest.get(..to_size as usize).unwrap_or(rest);
     context.write_bytes(to.0, part);
@@ -134,4 +166,27 @@ fn decompress_fragment(
     _workspace: Memory,
 ) -> NtResult {
     store(context, format, (to, to_size), (from, from_size), offset, final_size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_ends_at_a_zero_header_a_single_byte_or_the_wanted_size() {
+        for (input, size, expected) in [
+            (&[][..], 9, None),
+            (&[0, 0], 9, Some(vec![])),
+            (&[5], 9, Some(vec![])),
+            (&[0, 0xB0, 2], 9, Some(vec![])),
+            (&[1, 0x30, 5, 6, 1], 9, Some(vec![5, 6])),
+            (&[3, 0xB0, 2, 9, 7, 0], 11, Some(vec![9; 11])),
+            // What follows the wanted bytes is not looked at.
+            (&[1, 0x30, 5, 6, 9, 0xB0, 1], 2, Some(vec![5, 6])),
+            (&[1, 0x30, 5, 6, 9, 0xB0, 1], 3, None),
+            (&[2, 0xB0, 1, 7, 0], 9, None),
+        ] {
+            assert_eq!(decompressed(input, size), expected, "{input:?} {size}");
+        }
+    }
 }

@@ -5,10 +5,10 @@ use crate::{
     execution::routine::{At, Memory, routine},
     ground::{NtResult, NtStatus, abi::QueryRegistryTable},
     services::{
-        managers::registry::store::{KeyId, NewKey},
+        managers::registry::store::KeyId,
         ntoskrnl::{
             cm::{
-                keys::key_of,
+                keys::{create_key, key_of},
                 values::{remove_value, set_value},
             },
             context::{Context, Entries},
@@ -77,7 +77,7 @@ fn open(context: &Context, relative_to: u32, path: u64) -> NtResult<KeyId> {
 /// Opens the key that a driver specifies, or creates it if only the last segment does not exist.
 fn open_or_create(context: &Context, relative_to: u32, path: u64) -> NtResult<KeyId> {
     match named(context, relative_to, path)? {
-        Named::Path(path) => Ok(context.registry().create(None, &path, NewKey::default())?.0),
+        Named::Path(path) => create_key(context, &path),
         Named::Handle(handle) => key_of(context, handle),
     }
 }

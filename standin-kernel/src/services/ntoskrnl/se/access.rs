@@ -3,13 +3,10 @@
 use super::{
     impersonation,
     security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts},
-    token_objects::{self, Token},
+    token_objects::{self, BAD_IMPERSONATION_LEVEL, IMPERSONATES, Token},
 };
 use crate::{
-    execution::{
-        identity::Identity,
-        routine::{At, routine},
-    },
+    execution::routine::{At, routine},
     ground::{
         NtResult, NtStatus,
         opaque::{GenericMapping, SecurityDescriptor, SecuritySubjectContext},
@@ -35,7 +32,7 @@ pub const ENTRIES: Entries = &[
 const MAXIMUM_ALLOWED: u32 = 0x0200_0000;
 const READ_CONTROL: u32 = 0x0002_0000;
 const WRITE_DAC: u32 = 0x0004_0000;
-/// The right that the holders of `SeTakeOwnershipPrivilege` have, such as the system.
+/// The right that the holders of `SeTakeOwnershipPrivilege` have.
 const WRITE_OWNER: u32 = 0x0008_0000;
 const ACCESS_SYSTEM_SECURITY: u32 = 0x0100_0000;
 
@@ -176,10 +173,10 @@ fn check(
 
 /// Returns the rights that the restricting identifiers of a token have, which limit its access.
 fn restricted_rights(token: &Token, of: impl Fn(&[(Vec<u8>, bool)]) -> u32) -> u32 {
-    if token.restricted.is_empty() {
+    let Some(restricted) = &token.restricted else {
         return u32::MAX;
-    }
-    let all = token.restricted.iter().map(|(one, _)| (one.clone(), true));
+    };
+    let all = restricted.iter().map(|(one, _)| (one.clone(), true));
     of(&all.collect::<Vec<_>>())
 }
 
@@ -191,16 +188,21 @@ fn access_of(
     [desired, previous]: [u32; 2],
     mapping: [u32; 4],
 ) -> NtResult<u32> {
-    let [client, _, primary, _]: [u64; 4] = context.read(subject);
+    /// `SeSecurityPrivilege` and `SeTakeOwnershipPrivilege`.
+    const SECURITY: u64 = 8;
+    const TAKE_OWNERSHIP: u64 = 9;
+    let [client, level, primary, _]: [u64; 4] = context.read(subject);
     if primary == 0 {
         context.stop_for_misuse(
             "with a security context that neither SeCaptureSubjectContext nor the I/O manager filled in",
         );
     }
     let token = token_objects::at(context, if client == 0 { primary } else { client });
-    let is_system = token.process == Identity::SYSTEM.process;
-    let by_privilege = if is_system { WRITE_OWNER } else { 0 };
-    if desired & ACCESS_SYSTEM_SECURITY != 0 && !is_system {
+    if client != 0 && level & 0xFFFF_FFFF < IMPERSONATES.unsigned_abs().into() {
+        return Err(BAD_IMPERSONATION_LEVEL);
+    }
+    let by_privilege = if token.has(TAKE_OWNERSHIP) { WRITE_OWNER } else { 0 };
+    if desired & ACCESS_SYSTEM_SECURITY != 0 && !token.has(SECURITY) {
         return Err(PRIVILEGE_NOT_HELD);
     }
     let found = descriptor(context, at).ok_or(NtStatus::ACCESS_DENIED)?;

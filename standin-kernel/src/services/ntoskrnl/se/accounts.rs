@@ -150,7 +150,12 @@ fn sid_of_account(
 }
 
 fn sid_of_type(context: &Context, kind: i32, sid: At<Sid>, room: u32, size: At<u32>) -> NtResult {
+    /// `WinAuthenticationFreshKeyAuthSid`, the last type.
+    const LAST: i32 = 118;
     let found = ACCOUNTS.iter().find(|(.., number)| *number == kind);
+    if found.is_none() && (0..=LAST).contains(&kind) {
+        context.stop_for_unprovided(&format!("for the WELL_KNOWN_SID_TYPE {kind}"));
+    }
     let (authority, parts, ..) = found.ok_or(NtStatus::INVALID_PARAMETER)?;
     let bytes = well_known::identifier(*authority, parts);
     let needed = u32::try_from(bytes.len()).unwrap_or(u32::MAX);

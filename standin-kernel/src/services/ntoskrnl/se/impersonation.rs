@@ -1,10 +1,6 @@
 //! Threads that impersonate clients, and the security contexts of clients that drivers keep for that.
 
-use std::collections::HashMap;
-
-use super::token_objects::{
-    self, DELEGATES, DENY_ONLY, IMPERSONATES, IMPERSONATION, PRIMARY, Token,
-};
+use super::token_objects::{self, BAD_IMPERSONATION_LEVEL, DELEGATES, IMPERSONATES, IMPERSONATION};
 use crate::{
     execution::routine::{At, routine},
     ground::{
@@ -18,7 +14,7 @@ use crate::{
         managers::tokens,
         ntoskrnl::{
             context::{Context, Entries},
-            ke::thread_objects,
+            ke::thread_objects::{self, Client},
             ob::handles,
         },
     },
@@ -36,27 +32,9 @@ pub const ENTRIES: Entries = &[
     routine("SeImpersonateClientEx", impersonate_context),
 ];
 
-const BAD_IMPERSONATION_LEVEL: NtStatus = NtStatus::from_bits(0xC000_00A5);
-
-/// `SecurityIdentification`.
-const IDENTIFIES: i32 = 1;
-
-/// A client that a thread impersonates.
-#[derive(Clone, Copy)]
-pub struct Client {
-    pub token: u64,
-    pub level: i32,
-    copies: bool,
-    is_effective: bool,
-}
-
-/// The clients, by the thread object's address. Each holds a reference to its token.
-#[derive(Default)]
-struct Clients(HashMap<u64, Client>);
-
 /// Returns the client that a thread impersonates.
 pub fn of_thread(context: &Context, thread: u64) -> Option<Client> {
-    context.with_state(|Clients(all)| all.get(&thread).copied())
+    thread_objects::with(context, thread, |thread| thread.client)
 }
 
 /// Returns the client that the current thread impersonates.
@@ -66,12 +44,14 @@ pub fn current(context: &Context) -> Option<Client> {
 
 /// Sets the client of a thread, and returns the one before, whose reference the caller receives.
 fn change(context: &Context, thread: u64, client: Option<Client>) -> Option<Client> {
-    // Bugchecks if no thread object is at the address.
-    thread_objects::with(context, thread, |_| ());
-    context.with_state(|Clients(all)| match client {
-        Some(client) => all.insert(thread, client),
-        None => all.remove(&thread),
-    })
+    thread_objects::with(context, thread, |thread| std::mem::replace(&mut thread.client, client))
+}
+
+/// Releases the references of threads that ended while they impersonated a client.
+pub fn release_left(context: &Context) {
+    for token in thread_objects::take_left_tokens(context) {
+        handles::dereference(context, At::new(token));
+    }
 }
 
 fn release(context: &Context, client: Option<Client>) {
@@ -112,7 +92,6 @@ fn reference(
     is_effective: At<u8>,
     level: At<i32>,
 ) -> At<AccessToken> {
-    thread_objects::with(context, thread.0, |_| ());
     let Some(client) = of_thread(context, thread.0) else {
         return At::NULL;
     };
@@ -160,10 +139,11 @@ fn quality_at(context: &Context, at: u64) -> Quality {
 }
 
 /// Fills in a client's security context: with a reference to the client's token if it is tracked
-/// dynamically, or with a copy. `held` is the impersonation level of the client's token.
+/// dynamically, or with a copy. `client` is set for a token that a thread impersonates a client with.
 fn fill(
     context: &Context,
-    (token, held): (u64, i32),
+    token: u64,
+    client: Option<(i32, bool)>,
     quality: At<SecurityQuality>,
     is_remote: bool,
     to: At<SecurityClientContext>,
@@ -173,48 +153,29 @@ fn fill(
     const FLAGS: u64 = 24;
     const CONTROL: u64 = 28;
     let wanted = quality_at(context, quality.0);
-    if wanted.level > held {
-        return Err(BAD_IMPERSONATION_LEVEL);
-    }
-    let is_effective = if wanted.is_dynamic {
-        handles::reference(context, At::new(token));
-        wanted.is_effective
-    } else {
-        false
-    };
-    let stored = if wanted.is_dynamic { token } else { copy(context, token, &wanted) };
-    let bytes = context.bytes(quality.0, 12);
-    context.write_bytes(to.0, &bytes);
-    context.write(to.0 + TOKEN, &stored);
-    let flags = [u8::from(wanted.is_dynamic), u8::from(is_effective), u8::from(is_remote), 0];
-    context.write(to.0 + FLAGS, &flags);
-    context.write(to.0 + CONTROL, &[0_u32; 10]);
-    Ok(())
-}
-
-/// Copies a token for impersonation. Returns the copy's address.
-fn copy(context: &Context, token: u64, wanted: &Quality) -> u64 {
-    let mut new: Token = token_objects::at(context, token);
-    if wanted.is_effective {
-        new.privileges.retain(|(_, is_enabled)| *is_enabled);
-        new.groups.retain(|(_, attributes)| attributes & (4 | DENY_ONLY) != 0);
-    }
-    new.kind = IMPERSONATION;
-    new.level = wanted.level;
-    token_objects::add(context, new)
-}
-
-/// Returns the token that a thread acts with, and the level up to which it can be impersonated.
-fn effective(context: &Context, thread: u64) -> NtResult<(u64, i32)> {
-    match of_thread(context, thread) {
-        // A server cannot pass on a client that it can only identify.
-        Some(client) if client.level < IDENTIFIES => Err(BAD_IMPERSONATION_LEVEL),
-        Some(client) => Ok((client.token, client.level)),
-        None => {
-            let process = thread_objects::with(context, thread, |thread| thread.identity.process);
-            Ok((tokens::of_process(process), DELEGATES))
+    if let Some((held, _)) = client {
+        // A server cannot pass on a client that it can only identify, nor a remote one without delegation.
+        let needed = if is_remote { DELEGATES } else { IMPERSONATES };
+        if held < needed || wanted.level > held {
+            return Err(BAD_IMPERSONATION_LEVEL);
         }
     }
+    let is_effective = wanted.is_effective || client.is_some_and(|(_, is_effective)| is_effective);
+    let stored = if wanted.is_dynamic {
+        handles::reference(context, At::new(token));
+        token
+    } else {
+        let new = token_objects::at(context, token);
+        token_objects::add(context, new.duplicated(IMPERSONATION, wanted.level, is_effective))
+    };
+    let bytes = context.bytes(quality.0, 12);
+    context.write_bytes(to.0, &bytes);
+    context.write(to.0.wrapping_add(TOKEN), &stored);
+    let direct = u8::from(wanted.is_dynamic);
+    let flags = [direct, direct & u8::from(is_effective), u8::from(is_remote), 0];
+    context.write(to.0.wrapping_add(FLAGS), &flags);
+    context.write(to.0.wrapping_add(CONTROL), &[0_u32; 10]);
+    Ok(())
 }
 
 fn create(
@@ -224,8 +185,11 @@ fn create(
     is_remote: bool,
     to: At<SecurityClientContext>,
 ) -> NtResult {
-    let client = effective(context, thread.0)?;
-    fill(context, client, quality, is_remote, to)
+    let client = of_thread(context, thread.0);
+    let process = || thread_objects::with(context, thread.0, |thread| thread.identity.process);
+    let token = client.map_or_else(|| tokens::of_process(process()), |client| client.token);
+    let client = client.map(|client| (client.level, client.is_effective));
+    fill(context, token, client, quality, is_remote, to)
 }
 
 fn create_from_subject(
@@ -237,8 +201,9 @@ fn create_from_subject(
 ) -> NtResult {
     let [client, level, primary, _]: [u64; 4] = context.read(subject.0);
     let level = i32::try_from(level & 0xFFFF_FFFF).unwrap_or(0);
-    let client = if client == 0 { (primary, DELEGATES) } else { (client, level) };
-    fill(context, client, quality, is_remote, to)
+    let (token, client) =
+        if client == 0 { (primary, None) } else { (client, Some((level, false))) };
+    fill(context, token, client, quality, is_remote, to)
 }
 
 /// Lets a thread, or the current one, impersonate the client of a security context.
@@ -248,13 +213,11 @@ fn impersonate_context(
     thread: At<KernelThread>,
 ) -> NtStatus {
     let quality = quality_at(context, client.0);
-    let token: u64 = context.read(client.0 + 16);
-    let [is_direct, is_effective]: [u8; 2] = context.read(client.0 + 24);
+    let token: u64 = context.read(client.0.wrapping_add(16));
+    let [is_direct, is_effective]: [u8; 2] = context.read(client.0.wrapping_add(24));
     let is_effective = if is_direct == 0 { quality.is_effective } else { is_effective != 0 };
     let thread = if thread.is_null() { thread_objects::current(context) } else { thread };
-    let is_primary = token_objects::at(context, token).kind == PRIMARY;
-    let level = if is_primary { quality.level.max(IMPERSONATES) } else { quality.level };
-    impersonate(context, thread, At::new(token), true, is_effective, level)
+    impersonate(context, thread, At::new(token), true, is_effective, quality.level)
 }
 
 fn impersonate_context_and_ignore(

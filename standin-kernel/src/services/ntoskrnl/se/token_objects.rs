@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::{
     execution::identity::Identity,
-    ground::arena::Block,
+    ground::{NtStatus, arena::Block},
     services::{
         managers::tokens,
         ntoskrnl::{context::Context, ob::handles, well_known},
@@ -25,6 +25,9 @@ pub const IMPERSONATION: i32 = 2;
 /// `SecurityImpersonation` and `SecurityDelegation`.
 pub const IMPERSONATES: i32 = 2;
 pub const DELEGATES: i32 = 3;
+
+/// `STATUS_BAD_IMPERSONATION_LEVEL`.
+pub const BAD_IMPERSONATION_LEVEL: NtStatus = NtStatus::from_bits(0xC000_00A5);
 
 /// `SE_GROUP_MANDATORY`, `SE_GROUP_ENABLED_BY_DEFAULT` and `SE_GROUP_ENABLED`.
 pub const MANDATORY: u32 = 7;
@@ -47,8 +50,8 @@ pub struct Token {
     pub groups: Vec<(Vec<u8>, u32)>,
     /// The privileges, and whether each is enabled.
     pub privileges: Vec<(u64, bool)>,
-    /// The restricting security identifiers, with their attributes.
-    pub restricted: Vec<(Vec<u8>, u32)>,
+    /// The restricting security identifiers, with their attributes, if the token is restricted.
+    pub restricted: Option<Vec<(Vec<u8>, u32)>>,
     /// Set if the token was filtered.
     pub is_filtered: bool,
 }
@@ -63,7 +66,7 @@ impl Token {
             user_attributes: 0,
             groups: groups_of(process),
             privileges: privileges_of(process),
-            restricted: Vec::new(),
+            restricted: None,
             is_filtered: false,
         }
     }
@@ -77,6 +80,21 @@ impl Token {
     pub fn is_admin(&self) -> bool {
         let admins = administrators();
         self.groups.iter().any(|(group, attributes)| *group == admins && attributes & 4 != 0)
+    }
+
+    /// Returns whether a privilege is enabled.
+    pub fn has(&self, privilege: u64) -> bool {
+        self.privileges.contains(&(privilege, true))
+    }
+
+    /// Returns a copy of another type and impersonation level, with only what is effective now if
+    /// `is_effective` is set.
+    pub fn duplicated(mut self, kind: i32, level: i32, is_effective: bool) -> Self {
+        if is_effective {
+            self.privileges.retain(|(_, is_enabled)| *is_enabled);
+            self.groups.retain(|(_, attributes)| attributes & (4 | DENY_ONLY) != 0);
+        }
+        Self { kind, level, ..self }
     }
 
     /// Makes an identifier one that can only deny access.

@@ -4,14 +4,14 @@ use super::{
     capture::store_copy,
     impersonation,
     token_objects::{
-        self, DENY_ONLY, IMPERSONATES, IMPERSONATION, MANDATORY, PRIMARY, TYPE, Token,
+        self, BAD_IMPERSONATION_LEVEL, IMPERSONATES, IMPERSONATION, MANDATORY, PRIMARY, TYPE, Token,
     },
 };
 use crate::{
     execution::{
         identity::Identity,
         kinds::NtObject,
-        routine::{At, Handle, Memory, Out, routine},
+        routine::{At, Handle, Memory, Out, low_half, routine},
     },
     ground::{
         NtResult, NtStatus,
@@ -50,8 +50,8 @@ pub const ENTRIES: Entries = &[
 
 /// `STATUS_NO_TOKEN`: the thread does not impersonate a client.
 const NO_TOKEN: NtStatus = NtStatus::from_bits(0xC000_007C);
-/// `STATUS_BAD_IMPERSONATION_LEVEL`.
-const BAD_IMPERSONATION_LEVEL: NtStatus = NtStatus::from_bits(0xC000_00A5);
+/// `STATUS_CANT_OPEN_ANONYMOUS`.
+const CANT_OPEN_ANONYMOUS: NtStatus = NtStatus::from_bits(0xC000_00A6);
 
 /// The classes of information (`TOKEN_INFORMATION_CLASS`).
 mod class {
@@ -117,9 +117,15 @@ const fn authentication(process: u32) -> u64 {
 
 /// Returns whether the caller has the privilege with this number.
 fn has_privilege(context: &Context, privilege: u64, mode: i8) -> bool {
-    let caller = impersonation::current(context).map(|client| client.token);
-    let token = caller.unwrap_or_else(|| tokens::of_process(context.identity().process));
-    mode == 0 || token_objects::at(context, token).privileges.contains(&(privilege, true))
+    if mode == 0 {
+        return true;
+    }
+    let Some(client) = impersonation::current(context) else {
+        let token = tokens::of_process(context.identity().process);
+        return token_objects::at(context, token).has(privilege);
+    };
+    // A client that the thread can only identify has no privileges here.
+    client.level >= IMPERSONATES && token_objects::at(context, client.token).has(privilege)
 }
 
 /// The relative identifier of the integrity level: `SECURITY_MANDATORY_SYSTEM_RID` or
@@ -194,7 +200,7 @@ fn describe(token: &Token, class: i32, at: u64) -> NtResult<Vec<u8>> {
         }
         class::GROUPS => sids_and_attributes(at, Some(count(groups.len())), groups),
         class::RESTRICTED_SIDS => {
-            let restricted = token.restricted.clone();
+            let restricted = token.restricted.clone().unwrap_or_default();
             sids_and_attributes(at, Some(count(restricted.len())), restricted)
         }
         class::IMPERSONATION_LEVEL if token.kind == PRIMARY => {
@@ -304,7 +310,7 @@ fn is_admin(context: &Context, token: At<AccessToken>) -> bool {
 }
 
 fn is_restricted(context: &Context, token: At<AccessToken>) -> bool {
-    !token_objects::at(context, token.0).restricted.is_empty()
+    token_objects::at(context, token.0).restricted.is_some()
 }
 
 /// Returns whether restricting identifiers limit only the token's access for writing. No token here is of
@@ -324,22 +330,20 @@ fn token_of(context: &Context, handle: Handle<NtObject>) -> NtResult<u64> {
     if target.type_name == TYPE { Ok(target.object) } else { Err(NtStatus::OBJECT_TYPE_MISMATCH) }
 }
 
-/// Reads the array of security identifiers of a `TOKEN_GROUPS` that a filter names. Their attributes must
-/// be 0.
-fn read_groups(context: &Context, groups: At<TokenGroups>) -> NtResult<Vec<Vec<u8>>> {
+/// Reads the security identifiers of a `TOKEN_GROUPS`, with their attributes.
+fn read_groups(context: &Context, groups: At<TokenGroups>) -> Vec<(Vec<u8>, u32)> {
     const FIRST: u64 = 8;
     const ENTRY: u64 = 16;
     if groups.is_null() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let count = u64::from(context.read::<u32>(groups.0));
     let entry = |index: u64| {
-        let [sid, attributes]: [u64; 2] = context.read(groups.0 + FIRST + index * ENTRY);
-        if attributes & u64::from(u32::MAX) != 0 {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
-        let count: u8 = context.read(sid + 1);
-        Ok(context.bytes(sid, 8 + 4 * u64::from(count)))
+        let at = groups.0.wrapping_add(FIRST + index * ENTRY);
+        let [sid, attributes]: [u64; 2] = context.read(at);
+        let count: u8 = context.read(sid.wrapping_add(1));
+        let bytes = context.bytes(sid, 8 + 4 * u64::from(count));
+        (bytes, low_half(attributes))
     };
     (0..count).map(entry).collect()
 }
@@ -370,19 +374,32 @@ fn filter(
         context.stop_for_unprovided("with LUA_TOKEN or WRITE_RESTRICTED");
     }
     let mut new = token_objects::at(context, token.0);
-    for identifier in read_groups(context, disabled)? {
+    let restricting = read_groups(context, restricted);
+    if restricting.iter().any(|(_, attributes)| *attributes != 0) {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    // The attributes of these do not matter.
+    for (identifier, _) in read_groups(context, disabled) {
         new.deny_only(&identifier);
     }
     if flags & DISABLE_MAX_PRIVILEGE != 0 {
         new.privileges.retain(|(privilege, _)| *privilege == CHANGE_NOTIFY);
     } else if !deleted.is_null() {
         let count = u64::from(context.read::<u32>(deleted.0));
-        let all: Vec<u64> =
-            (0..count).map(|index| context.read(deleted.0 + 4 + index * ENTRY)).collect();
+        let all: Vec<u64> = (0..count)
+            .map(|index| context.read(deleted.0.wrapping_add(4 + index * ENTRY)))
+            .collect();
         new.privileges.retain(|(privilege, _)| !all.contains(privilege));
     }
-    let restricted = read_groups(context, restricted)?;
-    new.restricted.extend(restricted.into_iter().map(|one| (one, MANDATORY)));
+    if !restricted.is_null() {
+        // Only what restricts the existing token too can restrict further.
+        let is_left = |one: &Vec<u8>| {
+            let existing = new.restricted.as_ref();
+            existing.is_none_or(|existing| existing.iter().any(|(known, _)| known == one))
+        };
+        let left = restricting.into_iter().filter(|(one, _)| is_left(one));
+        new.restricted = Some(left.map(|(one, _)| (one, MANDATORY)).collect());
+    }
     new.is_filtered = true;
     filtered.write(context, token_objects::add(context, new));
     Ok(())
@@ -404,24 +421,34 @@ fn duplicate(
     }
     let given = attributes.read_optional(context);
     let quality = given.map_or(0, |given| given.security_quality_of_service);
-    let mut new = token_objects::at(context, token_of(context, existing)?);
-    let level = if quality == 0 { 0 } else { context.read::<i32>(quality + 4) };
+    let new = token_objects::at(context, token_of(context, existing)?);
+    let level = match quality {
+        0 if new.kind == IMPERSONATION => new.level,
+        0 => 0,
+        at => context.read::<i32>(at.wrapping_add(4)),
+    };
     let is_raised = new.kind == IMPERSONATION && level > new.level;
     if is_raised || kind == PRIMARY && new.kind == IMPERSONATION && new.level < IMPERSONATES {
         return Err(BAD_IMPERSONATION_LEVEL);
     }
-    if is_effective {
-        new.privileges.retain(|(_, is_enabled)| *is_enabled);
-        new.groups.retain(|(_, attributes)| attributes & (4 | DENY_ONLY) != 0);
-    }
-    new.level = level;
-    new.kind = kind;
-    let access = if access == 0 { u32::MAX >> 4 } else { access };
-    let object = token_objects::add(context, new);
+    // No access stands for that of the existing handle.
+    let access =
+        if access == 0 { handles::granted(context, existing.0, ALL_ACCESS) } else { access };
     let attributes = given.map_or(0, |given| given.attributes);
-    handle.write(context, open(context, object, Opening { attributes, access }));
-    handles::dereference(context, At::new(object));
+    let new = new.duplicated(kind, level, is_effective);
+    handle.write(context, open_new(context, new, Opening { attributes, access }));
     Ok(())
+}
+
+/// `TOKEN_ALL_ACCESS`.
+const ALL_ACCESS: u32 = 0xF_01FF;
+
+/// Adds a token that exists as long as its handle. Returns the handle.
+fn open_new(context: &Context, token: Token, opening: Opening) -> u64 {
+    let object = token_objects::add(context, token);
+    let handle = open(context, object, opening);
+    handles::dereference(context, At::new(object));
+    handle
 }
 
 fn open(context: &Context, object: u64, opening: Opening) -> u64 {
@@ -458,6 +485,20 @@ fn open_of_thread(
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     let client = impersonation::of_thread(context, target.object).ok_or(NO_TOKEN)?;
-    handle.write(context, open(context, client.token, Opening { attributes, access }));
+    if client.level == 0 {
+        return Err(CANT_OPEN_ANONYMOUS);
+    }
+    let opening = Opening { attributes, access };
+    let opened = if client.copies {
+        let copy = token_objects::at(context, client.token);
+        open_new(
+            context,
+            copy.duplicated(IMPERSONATION, client.level, client.is_effective),
+            opening,
+        )
+    } else {
+        open(context, client.token, opening)
+    };
+    handle.write(context, opened);
     Ok(())
 }

@@ -77,6 +77,12 @@ fn changes() {
     let mut data = 7_u32;
     with_string(b"Value", |name| call!(ZwSetValueKey, key, name, 0, 4, &mut data, 4));
     same!((is_set(), block[0]) == (true, ENUM_DIR), true);
+    // The same value again is no change.
+    same!(request(&mut block, VALUE, 0), STATUS_PENDING);
+    with_string(b"Value", |name| call!(ZwSetValueKey, key, name, 0, 4, &mut data, 4));
+    same!(is_set(), false);
+    with_string(b"Value", |name| call!(ZwDeleteValueKey, key, name));
+    same!(is_set(), true);
     // One request is for one change, and of the tree below only if it says so.
     let (mut own, mut tree) = ([0_u64; 2], [0_u64; 2]);
     same!(request(&mut own, NAME, 0), STATUS_PENDING);
