@@ -449,8 +449,8 @@ mod tests {
             };
             let decoded = Decoder::new(&Catalog::new()).decode(&event.view());
             assert_eq!(crate::decode(&event, &Catalog::new()), decoded);
-            let names = (decoded.provider_name.as_deref(), decoded.event_name.as_deref());
-            let names = [names.0, names.1].map(|name| name.unwrap_or_default().to_owned());
+            let names = [decoded.provider_name.as_deref(), decoded.event_name.as_deref()];
+            let names = names.map(|name| name.unwrap_or_default().to_owned());
             (names, decoded.fields.len(), decoded.leftover.len(), decoded.problems.len())
         };
         let text = b"t\0e\0\0\0".as_slice();

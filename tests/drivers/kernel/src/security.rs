@@ -158,6 +158,15 @@ fn filters(acl: PVOID, admins: PVOID) {
     same!(call!(SeTokenIsRestricted, filtered), true);
     same!(call!(PsImpersonateClient, thread, filtered, 1, 0, 2), 0);
     same!(access_of(acl) == (false, DENIED), true);
+    // Only what restricts a token can restrict one that is made from it.
+    let (mut twice, mut of_admins) = (NULL, [1_u64, admins as u64, 0]);
+    let (given, to) = (at(&mut of_admins), at(&mut twice));
+    same!(call!(SeFilterToken, filtered, 0, NULL, NULL, given, to), 0);
+    same!(call!(SeTokenIsRestricted, twice), true);
+    same!(call!(SeQueryInformationToken, twice, 11, &mut found), 0);
+    same!(field::<u32>(found, 0), 0);
+    call!(ExFreePool, found);
+    call!(ObfDereferenceObject, twice);
     let mut state = [0_u64; 2];
     same!(call!(PsDisableImpersonation, thread, &mut state), true);
     same!(access_of(acl) == (true, 0), true);
@@ -165,7 +174,31 @@ fn filters(acl: PVOID, admins: PVOID) {
     same!(access_of(acl) == (false, DENIED), true);
     same!(call!(PsImpersonateClient, thread, NULL, 0, 0, 0), 0);
     call!(ObfDereferenceObject, filtered);
+    levels(acl, token);
     call!(PsDereferencePrimaryToken, token);
+}
+
+/// What a thread can do with a client depends on the impersonation level.
+fn levels(acl: PVOID, token: PVOID) {
+    const DEBUG: LUID = LUID { LowPart: 20, HighPart: 0 };
+    let (thread, current) = (call!(KeGetCurrentThread), pointer(usize::MAX - 1));
+    let impersonate = |level: u32| call!(PsImpersonateClient, thread, token, 1, 0, level);
+    let (mut handle, mut kind, mut needed) = (NULL, 0_u32, 0_u32);
+    same!(impersonate(0), 0);
+    let to = at(&mut handle);
+    same!(call!(ZwOpenThreadTokenEx, current, 8, 0, 0x200, to), 0xC000_00A6_u32);
+    same!(impersonate(1), 0);
+    same!(access_of(acl) == (false, 0xC000_00A5), true);
+    same!(call!(SeSinglePrivilegeCheck, DEBUG, 1), false);
+    same!(impersonate(2), 0);
+    same!(access_of(acl) == (true, 0), true);
+    same!(call!(SeSinglePrivilegeCheck, DEBUG, 1), true);
+    // A token that is copied when it is opened is one for impersonation.
+    same!(call!(ZwOpenThreadTokenEx, current, 8, 0, 0x200, to), 0);
+    same!(call!(ZwQueryInformationToken, handle, 8, &mut kind, 4, &mut needed), 0);
+    same!(kind, 2);
+    same!(call!(ZwClose, handle), 0);
+    call!(PsRevertToSelf);
 }
 
 /// The security context of a client, with which a thread impersonates the client.
