@@ -77,6 +77,12 @@ unsafe extern "C" {
     pub fn PsGetProcessImageFileName(process: PEPROCESS) -> *mut c_char;
     pub fn RtlFillMemory(to: PVOID, length: SIZE_T, fill: c_int);
     pub fn RtlIpv4AddressToStringA(address: PVOID, text: PVOID) -> PVOID;
+    pub fn RtlIpv4AddressToStringExA(
+        address: PVOID,
+        port: u16,
+        text: PVOID,
+        length: PULONG,
+    ) -> NTSTATUS;
     pub fn RtlIpv4StringToAddressA(
         text: *const c_char,
         strict: BOOLEAN,

@@ -47,8 +47,11 @@ fn addresses() {
     same!((v4 == [10, 1, 2, 3], end as usize - source as usize) == (true, 8), true);
     let status = call!(RtlIpv4StringToAddressA, c"1.2".as_ptr(), 1, &mut end, &mut v4);
     same!(status, 0xC000_000D_u32);
-    let mut length = 10_u32;
     let port = 80_u16.swap_bytes();
+    let mut length = 12_u32;
+    let status = call!(RtlIpv4AddressToStringExA, &mut v4, port, buffer, &mut length);
+    same!((status, &text[..12] == b"10.1.2.3:80\0") == (0, true), true);
+    length = 10;
     let status = call!(RtlIpv6AddressToStringExA, &mut v6, 4, port, buffer, &mut length);
     same!((status, length) == (0xC000_000D_u32.cast_signed(), 11), true);
     let status = call!(RtlIpv6AddressToStringExA, &mut v6, 4, port, buffer, &mut length);
@@ -86,6 +89,10 @@ fn compression() {
         RtlDecompressFragment, LZNT1, &mut text, 4, &mut packed, length, 6, &mut size, &mut work
     );
     same!((status, size, text[..4] == *b"G A ") == (0, 4, true), true);
+    let mut chunks = [1_u8, 0x30, 5, 6, 0, 0x30, 7];
+    let status =
+        call!(RtlDecompressFragment, LZNT1, &mut text, 1, &mut chunks, 7, 2, &mut size, &mut work);
+    same!((status, size, text[0]) == (0, 1, 7), true);
     let mut wrong = [0x38_u8, 0xB0, 0x88];
     let status = call!(RtlDecompressBuffer, LZNT1, &mut text, 160, &mut wrong, 3, &mut size);
     same!(status, 0xC000_0242_u32);
