@@ -27,7 +27,7 @@ const MAX_ROWS: usize = 50_000;
 const WAITING: u64 = 5;
 const TERMINATED: u64 = 4;
 
-/// What a row of the table is for.
+/// The subject of a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// A process.
@@ -173,7 +173,7 @@ impl TimeTable {
             last: header.session.start_time,
             interval: 0,
         };
-        // What a thread did before the selected time decides what it does then.
+        // Intervals can begin before the selected time.
         let all = Pipeline { selection: Selection::ALL, ..*pipeline };
         let by = self.by;
         let summary = all.run(

@@ -41,7 +41,7 @@ pub struct Description {
     string_only: bool,
 }
 
-/// What an event says about itself: the traits of its provider, and its `TraceLogging` metadata.
+/// The parts with which an event describes itself: the traits of its provider, and its `TraceLogging` metadata.
 #[derive(Clone, Copy)]
 pub(super) struct Own<'a> {
     pub(super) traits: Option<&'a [u8]>,

@@ -178,7 +178,7 @@ fn filters(acl: PVOID, admins: PVOID) {
     call!(PsDereferencePrimaryToken, token);
 }
 
-/// What a thread can do with a client depends on the impersonation level.
+/// The impersonation level limits a thread's use of its client.
 fn levels(acl: PVOID, token: PVOID) {
     const DEBUG: LUID = LUID { LowPart: 20, HighPart: 0 };
     let (thread, current) = (call!(KeGetCurrentThread), pointer(usize::MAX - 1));
@@ -217,7 +217,7 @@ fn clients() {
     let (mut level, mut needed) = (9_u32, 0_u32);
     same!(call!(ZwQueryInformationToken, handle, 9, &mut level, 4, &mut needed), 0);
     same!(level, 1);
-    // What only identifies a client cannot become a primary token, and its level cannot rise.
+    // A token that only identifies a client cannot become a primary token, and its level cannot rise.
     let mut second = NULL;
     same!(call!(ZwDuplicateToken, handle, 0, NULL, 0, 1, &mut second), 0xC000_00A5_u32);
     same!(call!(ZwDuplicateToken, handle, 0, NULL, 0, 2, &mut second), 0);

@@ -81,7 +81,7 @@ fn compression() {
     let length = packed.len();
     same!(call!(RtlDecompressBuffer, LZNT1, &mut text, 160, &mut packed, length, &mut size), 0);
     same!((size, text[..142] == *TEXT) == (142, true), true);
-    // What does not fit is left out, and a fragment starts at an offset.
+    // Bytes that do not fit are left out, and a fragment starts at an offset.
     same!(call!(RtlDecompressBuffer, LZNT1, &mut text, 5, &mut packed, length, &mut size), 0);
     same!(size, 5);
     let mut work = [0_u8; 8];

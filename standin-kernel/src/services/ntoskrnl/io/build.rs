@@ -46,9 +46,9 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// The major functions that these routines support.
-const READ: u8 = 3;
-const WRITE: u8 = 4;
-const FLUSH: u8 = 9;
+pub const READ: u8 = 3;
+pub const WRITE: u8 = 4;
+pub const FLUSH: u8 = 9;
 const DEVICE_CONTROL: u8 = 14;
 const INTERNAL_CONTROL: u8 = 15;
 const SHUTDOWN: u8 = 16;

@@ -31,8 +31,10 @@ use crate::{
     },
 };
 
-pub const ENTRIES: Entries =
-    &[routine("ZwDeviceIoControlFile", control), routine("ZwFsControlFile", control_file_system)];
+pub const ENTRIES: Entries = &[
+    routine("ZwDeviceIoControlFile", control::<DEVICE_CONTROL>),
+    routine("ZwFsControlFile", control::<FILE_SYSTEM_CONTROL>),
+];
 
 /// The major functions of the controls.
 const FILE_SYSTEM_CONTROL: u8 = 13;
@@ -175,7 +177,7 @@ fn send_now(
 pub fn transfer(
     context: &Context,
     sender: Sender,
-    major: u32,
+    major: u8,
     buffer: (u64, u32),
     offset: Option<u64>,
 ) -> NtResult<NtStatus> {
@@ -186,18 +188,22 @@ pub fn transfer(
     send(context, sender, |device, event| {
         let current = || context.read::<FileObject>(sender.file).current_byte_offset;
         let offset = offset.unwrap_or_else(|| current().cast_unsigned());
+        let major = major.into();
         build::synchronous_request(context, major, device, buffer, offset, event, sender.block)
     })
 }
 
-/// Sends a request without a buffer.
-pub fn simple(context: &Context, sender: Sender, major: u32) -> NtResult<NtStatus> {
+/// Flushes a file on a device.
+pub fn flush(context: &Context, sender: Sender) -> NtResult<NtStatus> {
     send(context, sender, |device, event| {
+        let major = build::FLUSH.into();
         build::synchronous_request(context, major, device, (0, 0), 0, event, sender.block)
     })
 }
 
-fn control(
+/// Sends a control of a major function to the device of a file. Files of the folder and their volume have no
+/// controls.
+fn control<const MAJOR: u8>(
     context: &Context,
     handle: Handle<NtObject>,
     event: Handle<NtObject>,
@@ -209,38 +215,6 @@ fn control(
     input_length: u32,
     output: Memory,
     output_length: u32,
-) -> NtResult<NtStatus> {
-    let (input, output) = ((input, input_length), (output, output_length));
-    let control = Control { major: DEVICE_CONTROL, code, input, output };
-    send_control(context, handle, event, routine, block, &control)
-}
-
-fn control_file_system(
-    context: &Context,
-    handle: Handle<NtObject>,
-    event: Handle<NtObject>,
-    routine: Callback,
-    _argument: Memory,
-    block: At<IoStatusBlock>,
-    code: u32,
-    input: Memory,
-    input_length: u32,
-    output: Memory,
-    output_length: u32,
-) -> NtResult<NtStatus> {
-    let (input, output) = ((input, input_length), (output, output_length));
-    let control = Control { major: FILE_SYSTEM_CONTROL, code, input, output };
-    send_control(context, handle, event, routine, block, &control)
-}
-
-/// Sends a control to the device of a file. Files of the folder and their volume have no controls.
-fn send_control(
-    context: &Context,
-    handle: Handle<NtObject>,
-    event: Handle<NtObject>,
-    routine: Callback,
-    block: At<IoStatusBlock>,
-    control: &Control,
 ) -> NtResult<NtStatus> {
     refuse_apc(context, routine);
     let event = named_events::reset_optional(context, event.0)?.unwrap_or(0);
@@ -253,7 +227,9 @@ fn send_control(
             NtStatus::OBJECT_TYPE_MISMATCH
         });
     };
+    let (input, output) = ((input, input_length), (output, output_length));
+    let control = Control { major: MAJOR, code, input, output };
     send(context, Sender { file, event, block }, |device, event| {
-        build::control_request(context, device, control, event, block)
+        build::control_request(context, device, &control, event, block)
     })
 }

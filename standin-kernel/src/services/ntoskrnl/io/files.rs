@@ -11,6 +11,7 @@ use std::{
 use zerocopy::FromZeros;
 
 use super::{
+    build,
     device_files::{self, Sender},
     send,
 };
@@ -611,14 +612,12 @@ fn read(
     offset: At<i64>,
     _key: At<u32>,
 ) -> NtResult<NtStatus> {
-    /// `IRP_MJ_READ`.
-    const READ: u32 = 3;
     device_files::refuse_apc(context, routine);
     let event = named_events::reset_optional(context, event.0)?;
     let offset = offset_at(context, offset);
     if let Some(file) = device_files::opened(context, handle) {
         let sender = Sender { file, event: event.unwrap_or(0), block };
-        return device_files::transfer(context, sender, READ, (buffer.0, length), offset);
+        return device_files::transfer(context, sender, build::READ, (buffer.0, length), offset);
     }
     let read = with_file(context, handle.0, |file| {
         let start = start_of(file, offset)?;
@@ -697,14 +696,12 @@ fn write(
     offset: At<i64>,
     _key: At<u32>,
 ) -> NtResult<NtStatus> {
-    /// `IRP_MJ_WRITE`.
-    const WRITE: u32 = 4;
     device_files::refuse_apc(context, routine);
     let event = named_events::reset_optional(context, event.0)?;
     let offset = offset_at(context, offset);
     if let Some(file) = device_files::opened(context, handle) {
         let sender = Sender { file, event: event.unwrap_or(0), block };
-        return device_files::transfer(context, sender, WRITE, (buffer.0, length), offset);
+        return device_files::transfer(context, sender, build::WRITE, (buffer.0, length), offset);
     }
     let bytes = context.read_bytes(buffer.0, length as usize);
     let written = with_file(context, handle.0, |file| {
@@ -725,10 +722,8 @@ fn flush(
     handle: Handle<NtObject>,
     block: At<IoStatusBlock>,
 ) -> NtResult<NtStatus> {
-    /// `IRP_MJ_FLUSH_BUFFERS`.
-    const FLUSH: u32 = 9;
     if let Some(file) = device_files::opened(context, handle) {
-        return device_files::simple(context, Sender { file, event: 0, block }, FLUSH);
+        return device_files::flush(context, Sender { file, event: 0, block });
     }
     finish_with_handle(context, block, with_file(context, handle.0, |_| Ok(0)))
 }

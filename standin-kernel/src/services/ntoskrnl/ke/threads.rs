@@ -171,7 +171,7 @@ fn end(context: &Context, kind: Kind, routine: u64) {
         /// `IMPERSONATING_WORKER_THREAD`.
         const IMPERSONATING: u32 = 0xDF;
         let sentence =
-            sentence("while it impersonated a client, which the next work item would be");
+            sentence("while it impersonated a client, as which the next work item would run");
         let backtrace = context.backtrace();
         context.bugcheck(IMPERSONATING, [routine, 0, 0, 0], sentence, &backtrace);
     }

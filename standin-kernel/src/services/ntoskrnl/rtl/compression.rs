@@ -181,7 +181,7 @@ mod tests {
             (&[0, 0xB0, 2], 9, Some(vec![])),
             (&[1, 0x30, 5, 6, 1], 9, Some(vec![5, 6])),
             (&[3, 0xB0, 2, 9, 7, 0], 11, Some(vec![9; 11])),
-            // What follows the wanted bytes is not looked at.
+            // The bytes after the wanted ones are not looked at.
             (&[1, 0x30, 5, 6, 9, 0xB0, 1], 2, Some(vec![5, 6])),
             (&[1, 0x30, 5, 6, 9, 0xB0, 1], 3, None),
             (&[2, 0xB0, 1, 7, 0], 9, None),

@@ -1,4 +1,4 @@
-//! What tokens contain: a process's user, groups and privileges, and what a filter took away.
+//! The contents of tokens: a process's user, groups and privileges, less those that a filter took away.
 //!
 //! The system is an administrator and has all privileges. A test's process belongs to a local user who is
 //! not an administrator, and has the privileges that all users have: to traverse folders, to impersonate,
