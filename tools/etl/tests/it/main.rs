@@ -21,4 +21,5 @@ mod stacks;
 mod symbols;
 mod threads;
 mod timeline;
+mod times;
 mod trim;
